@@ -1,0 +1,3 @@
+"""pptrace: see, check, explain and teach pipeline-parallel training schedules, exactly."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Bytes in, nouns out, and back. One file per format; no file is opened here."""

@@ -1,0 +1,166 @@
+"""The registry of schedules: what an entry says of itself, the literal dict that finds it, and the way from a name and
+parameters to a Schedule.
+
+Adding a schedule is one file with an `ENTRIES` dict and one line per name here; tests, listings, help and completion pick it
+up by themselves.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from pptrace.errors import LimitError, ParameterError
+from pptrace.model import positive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from fractions import Fraction
+
+    from pptrace.model import Schedule
+
+REGISTRY: dict[str, str] = {
+    "naive": "fill_drain",
+    "gpipe": "fill_drain",
+    "1f1b": "one_f_one_b",
+    "eager-1f1b": "one_f_one_b",
+}
+"""Name to the module of this package that holds it, in the order of listings."""
+
+DEFAULT_MAX_OPS = 2_000_000
+
+
+class Params(NamedTuple):
+    """The sizes and choices that make a schedule. `num_chunks`, `group`, `order` are None where they were not given."""
+
+    num_ranks: int
+    num_microbatches: int
+    num_chunks: int | None = None
+    group: int | None = None
+    order: str | None = None
+
+
+class Condition(NamedTuple):
+    """One assumption of a closed form, and whether it holds here."""
+
+    text: str
+    holds: bool
+
+
+class EqualCosts(NamedTuple):
+    """Exact costs of one microbatch on one rank when all ranks are alike (what closed forms are written in)."""
+
+    f: Fraction
+    b: Fraction
+    w: Fraction
+    c: Fraction
+
+    @property
+    def i(self) -> Fraction:
+        return self.b - self.w
+
+
+class Claim(NamedTuple):
+    """A published closed form of one metric for one (schedule, params, costs), and the conditions under which it holds.
+
+    `metric` is "elapsed", "bubble_time", "bubble_over_elapsed", "bubble_over_ideal", "longest_span" or
+    "peak_activations" (then `values` has one entry per rank); otherwise `values` has one entry. `split` and `fused` orders
+    say what their costs mean in their own conditions.
+    """
+
+    metric: str
+    formula: str
+    values: tuple[Fraction, ...]
+    conditions: tuple[Condition, ...] = ()
+
+
+class Entry(NamedTuple):
+    """What the registry knows of one schedule. `bubble` and `peak` are the closed forms as text, for listings."""
+
+    name: str
+    summary: str
+    build: Callable[[Params], Schedule]
+    constraints: str
+    makespan: str
+    bubble: str
+    peak: str
+    source: str
+    claims: Callable[[Params, EqualCosts], list[Claim]]
+    check: Callable[[Params], None] | None = None
+    options: tuple[str, ...] = ()
+    """Which of "chunks", "group", "order" it takes."""
+    default_chunks: int = 1
+    splits: bool = False
+    """Whether it runs I and W, or overlaps: decides the default costs."""
+    asynchronous: bool = False
+
+
+def names() -> list[str]:
+    return list(REGISTRY)
+
+
+def entry(name: str) -> Entry:
+    """The entry of a registered name; `ParameterError` with the nearest name otherwise."""
+    if name not in REGISTRY:
+        message = f"no schedule is called {name[:60]!r}{_suggestion(name)}; `pptrace schedules` lists them"
+        raise ParameterError(message)
+    module = import_module(f"pptrace.schedules.{REGISTRY[name]}")
+    found: Entry = module.ENTRIES[name]
+    return found
+
+
+def _suggestion(name: str) -> str:
+    near = nearest(name, names())
+    return f"; did you mean {near}?" if near else ""
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """The known word that is most like `name`, or None."""
+    from difflib import get_close_matches  # noqa: PLC0415  (only where something was misspelt)
+
+    squeezed = {"".join(filter(str.isalnum, word.lower())): word for word in known}
+    close = get_close_matches("".join(filter(str.isalnum, name[:60].lower())), list(squeezed), 1, 0.5)
+    return squeezed[close[0]] if close else None
+
+
+def build(name: str, params: Params, *, max_ops: int = DEFAULT_MAX_OPS) -> Schedule:
+    """The order of a registered schedule: compute ops of one step, without the update at its end.
+
+    Raises `ParameterError` for sizes that the schedule forbids (the message has the remedy) and `LimitError` for more than
+    `max_ops` ops, before any is made.
+    """
+    found = entry(name)
+    params = checked(found, params)
+    chunks = params.num_chunks or 1
+    estimate = params.num_ranks * params.num_microbatches * chunks * (3 if found.splits else 2)
+    if estimate > max_ops:
+        message = (
+            f"{name} with P={params.num_ranks} M={params.num_microbatches} has {estimate:,} ops, over the limit of "
+            f"{max_ops:,}; lower P or M, or raise --max-ops"
+        )
+        raise LimitError(message)
+    return found.build(params)
+
+
+def checked(found: Entry, params: Params) -> Params:
+    """`params` with defaults filled in; `ParameterError` for what the schedule does not take or forbids."""
+    positive(params.num_ranks, "-P (ranks)")
+    positive(params.num_microbatches, "-M (microbatches)")
+    for value, option, flag in (
+        (params.num_chunks, "chunks", "-v (chunks)"),
+        (params.group, "group", "--group"),
+        (params.order, "order", "--order"),
+    ):
+        if value is None:
+            continue
+        if not isinstance(value, str):
+            positive(value, flag)
+        if option not in found.options and not (option == "chunks" and value == found.default_chunks):
+            message = f"{found.name} takes no {flag}" + (
+                f": it has {found.default_chunks} on every rank" if option == "chunks" else "; leave it out"
+            )
+            raise ParameterError(message)
+    params = params._replace(num_chunks=params.num_chunks or found.default_chunks)
+    if found.check:
+        found.check(params)
+    return params
