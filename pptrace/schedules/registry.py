@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from pptrace.errors import LimitError, ParameterError
+from pptrace.errors import DeadlockError, LimitError, ParameterError
 from pptrace.model import positive
 
 if TYPE_CHECKING:
@@ -24,6 +24,12 @@ REGISTRY: dict[str, str] = {
     "gpipe": "fill_drain",
     "1f1b": "one_f_one_b",
     "eager-1f1b": "one_f_one_b",
+    "interleaved": "interleaved",
+    "looped-bfs": "interleaved",
+    "zb-h1": "zero_bubble",
+    "zb-h2": "zero_bubble",
+    "interleaved-zb": "zero_bubble",
+    "zb-v": "zb_v",
 }
 """Name to the module of this package that holds it, in the order of listings."""
 
@@ -48,12 +54,18 @@ class Condition(NamedTuple):
 
 
 class EqualCosts(NamedTuple):
-    """Exact costs of one microbatch on one rank when all ranks are alike (what closed forms are written in)."""
+    """Exact costs of one microbatch on one rank when all ranks are alike (what closed forms are written in).
+
+    `activation` (M_B) and `kept_for_w` (M_W) are the sizes that one microbatch holds on one rank, before and after its I;
+    None where no sizes are given.
+    """
 
     f: Fraction
     b: Fraction
     w: Fraction
     c: Fraction
+    activation: Fraction | None = None
+    kept_for_w: Fraction | None = None
 
     @property
     def i(self) -> Fraction:
@@ -63,15 +75,17 @@ class EqualCosts(NamedTuple):
 class Claim(NamedTuple):
     """A published closed form of one metric for one (schedule, params, costs), and the conditions under which it holds.
 
-    `metric` is "elapsed", "bubble_time", "bubble_over_elapsed", "bubble_over_ideal", "longest_span" or
-    "peak_activations" (then `values` has one entry per rank); otherwise `values` has one entry. `split` and `fused` orders
-    say what their costs mean in their own conditions.
+    `metric` is "elapsed", "bubble_time", "bubble_over_elapsed", "bubble_over_ideal" or "longest_span" (one value), or
+    "peak_activations" or "peak_activation_bytes" (one value per rank). `split` and `fused` orders say what their costs
+    mean in their own conditions.
     """
 
     metric: str
     formula: str
     values: tuple[Fraction, ...]
     conditions: tuple[Condition, ...] = ()
+    of_order: bool = False
+    """Whether it follows from the order alone, whatever the ops cost (peaks of orders that do not split B)."""
 
 
 class Entry(NamedTuple):
@@ -93,6 +107,10 @@ class Entry(NamedTuple):
     splits: bool = False
     """Whether it runs I and W, or overlaps: decides the default costs."""
     asynchronous: bool = False
+    remedy: Callable[[Params], str] | None = None
+    """What to do where these parameters deadlock; empty where nothing is to be done."""
+    better: Callable[[Params], Params | None] | None = None
+    """Parameters worth comparing with where these are legal but may waste time, or None."""
 
 
 def names() -> list[str]:
@@ -140,6 +158,13 @@ def build(name: str, params: Params, *, max_ops: int = DEFAULT_MAX_OPS) -> Sched
         )
         raise LimitError(message)
     return found.build(params)
+
+
+def with_remedy(error: DeadlockError, name: str, params: Params) -> DeadlockError:
+    """The same deadlock with what the schedule knows to do about it, for whoever simulates a registered schedule."""
+    found = entry(name)
+    advice = found.remedy(params) if found.remedy else ""
+    return DeadlockError(error.cycle, error.next_ops, advice) if advice else error
 
 
 def checked(found: Entry, params: Params) -> Params:
