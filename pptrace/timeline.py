@@ -292,3 +292,12 @@ def _deadlock(schedule: Schedule, deps: Dependencies, ends: list[int], next_op: 
     first = cycle.index(min(cycle))
     ordered = cycle[first:] + cycle[:first]
     return DeadlockError([waits[r] for r in ordered], {r: schedule.op(p) for r, p in stuck.items()})
+
+
+def retime(timeline: Timeline, *, communication: bool = True) -> list[int]:
+    """The ends, by position, that the same order and op durations would have if every op started as early as it can;
+    with `communication=False` as if no message took time."""
+    travel = timeline.latencies if communication else None
+    block_ticks = list(map(sub, timeline.ends, timeline.starts))
+    timing = Durations(block_ticks, travel, timeline.ticks_per_unit)
+    return _run(timeline.schedule, timeline.dependencies, timing, timeline.costs)[0]

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from pptrace.errors import ParameterError
 from pptrace.model import Coder, OpKind, Placement, Schedule
-from pptrace.schedules.registry import Claim, Entry, EqualCosts, Params
+from pptrace.schedules.registry import Claim, Condition, Entry, EqualCosts, Params
 
 
 def build_naive(params: Params) -> Schedule:
@@ -54,16 +54,21 @@ def claims_naive(params: Params, costs: EqualCosts) -> list[Claim]:
     p, m = params.num_ranks, params.num_microbatches
     return [
         Claim("elapsed", "M*P*(f+b) + 2*M*(P-1)*c", (m * p * (costs.f + costs.b) + 2 * m * (p - 1) * costs.c,)),
-        Claim("peak_activations", "1", (Fraction(1),) * p),
+        Claim("peak_activations", "1", (Fraction(1),) * p, of_order=True),
     ]
 
 
 def claims_gpipe(params: Params, costs: EqualCosts) -> list[Claim]:
     p, m = params.num_ranks, params.num_microbatches
     elapsed = (m + p - 1) * (costs.f + costs.b) + 2 * (p - 1) * costs.c
+    at_c0 = (Condition("c = 0", costs.c == 0),)
     return [
         Claim("elapsed", "(M+P-1)*(f+b) + 2*(P-1)*c", (elapsed,)),
-        Claim("peak_activations", "M", (Fraction(m),) * p),
+        Claim(
+            "bubble_over_elapsed", "(P-1)/(M+P-1)", (Fraction(p - 1, m + p - 1),), (Condition("c = 0", costs.c == 0),)
+        ),
+        Claim("bubble_over_ideal", "(P-1)/M", (Fraction(p - 1, m),), at_c0, of_sizes=True),
+        Claim("peak_activations", "M", (Fraction(m),) * p, of_order=True),
     ]
 
 

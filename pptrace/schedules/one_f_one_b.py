@@ -64,7 +64,8 @@ def claims_1f1b(params: Params, costs: EqualCosts) -> list[Claim]:
             "(M+P-1)*(f+b) + 2*c*((P-1)+(M-1)-ceil((M-1)/P))",
             ((m + p - 1) * (costs.f + costs.b) + 2 * costs.c * hops,),
         ),
-        Claim("peak_activations", "min(M, P-r)", tuple(Fraction(min(m, p - r)) for r in range(p))),
+        *_ratios(p, m, costs),
+        Claim("peak_activations", "min(M, P-r)", tuple(Fraction(min(m, p - r)) for r in range(p)), of_order=True),
     ]
 
 
@@ -78,7 +79,21 @@ def claims_eager(params: Params, costs: EqualCosts) -> list[Claim]:
             ((m + p - 1) * work + 2 * (p - 1) * costs.c,),
             (Condition("2c <= f+b", 2 * costs.c <= work),),
         ),
-        Claim("peak_activations", "min(M, 2(P-r)-1)", tuple(Fraction(min(m, 2 * (p - r) - 1)) for r in range(p))),
+        *_ratios(p, m, costs),
+        Claim(
+            "peak_activations",
+            "min(M, 2(P-r)-1)",
+            tuple(Fraction(min(m, 2 * (p - r) - 1)) for r in range(p)),
+            of_order=True,
+        ),
+    ]
+
+
+def _ratios(p: int, m: int, costs: EqualCosts) -> list[Claim]:
+    no_latency = (Condition("c = 0", costs.c == 0),)
+    return [
+        Claim("bubble_over_elapsed", "(P-1)/(M+P-1)", (Fraction(p - 1, m + p - 1),), no_latency, of_sizes=True),
+        Claim("bubble_over_ideal", "(P-1)/M", (Fraction(p - 1, m),), no_latency, of_sizes=True),
     ]
 
 

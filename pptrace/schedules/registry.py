@@ -86,6 +86,8 @@ class Claim(NamedTuple):
     conditions: tuple[Condition, ...] = ()
     of_order: bool = False
     """Whether it follows from the order alone, whatever the ops cost (peaks of orders that do not split B)."""
+    of_sizes: bool = False
+    """Whether `values` are made of sizes only, so that they can be shown even where stages are unequal."""
 
 
 class Entry(NamedTuple):

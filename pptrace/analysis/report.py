@@ -1,0 +1,80 @@
+"""The report: one timeline and everything that is shown of it, each computed once, when first asked for.
+
+Renderers, formats and the command line take a Report; nothing is computed outside analysis/.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pptrace.analysis.assumptions import OMITTED, assumptions, headline
+from pptrace.analysis.closed_forms import Comparison, closed_forms
+from pptrace.analysis.idle import Idle, idle
+from pptrace.analysis.lifetimes import Lifetime, lifetimes
+from pptrace.analysis.memory import Memory
+from pptrace.analysis.metrics import Metric, metrics
+from pptrace.analysis.phases import Phases, phases
+from pptrace.analysis.work import Work, work
+
+if TYPE_CHECKING:
+    from pptrace.costs import Costs
+    from pptrace.model import Schedule
+    from pptrace.timeline import Timeline
+
+
+class Report:
+    """Everything that `show` prints of one timeline. `notes` are sentences of whoever made the timeline (a derived M, what
+    a file's letter B was taken for), for the header."""
+
+    def __init__(self, timeline: Timeline, *, notes: tuple[str, ...] = ()) -> None:
+        self.timeline = timeline
+        self.notes = notes
+        self.omitted = OMITTED
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.timeline.schedule
+
+    @property
+    def costs(self) -> Costs:
+        return self.timeline.costs
+
+    @cached_property
+    def work(self) -> Work:
+        return work(self.timeline)
+
+    @cached_property
+    def lifetimes(self) -> list[Lifetime]:
+        return lifetimes(self.timeline)
+
+    @cached_property
+    def memory(self) -> Memory:
+        return Memory(self.timeline, self.lifetimes)
+
+    @cached_property
+    def phases(self) -> Phases:
+        return phases(self.timeline)
+
+    @cached_property
+    def idle(self) -> Idle:
+        return idle(self.timeline, self.work)
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        return metrics(self.timeline, self.work, self.memory, self.idle)
+
+    @cached_property
+    def closed_forms(self) -> list[Comparison]:
+        soonest = self.idle.budget["chosen delay"] == 0
+        return closed_forms(self.timeline, self.metrics, soonest=soonest)
+
+    @cached_property
+    def assumptions(self) -> list[str]:
+        """The header's sentences: what every number below rests on."""
+        return [*assumptions(self.timeline), *self.notes]
+
+    @cached_property
+    def headline(self) -> tuple[str, str, str]:
+        """The first line in three parts: the schedule, its sizes, its costs."""
+        return headline(self.timeline)
