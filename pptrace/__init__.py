@@ -1,3 +1,3 @@
-"""pptrace: see, check, explain and teach pipeline-parallel training schedules, exactly."""
+"""pptrace: see, check, explain and teach pipeline-parallel training schedules."""
 
 __version__ = "0.1.0"

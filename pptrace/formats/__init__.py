@@ -1,1 +1,104 @@
-"""Bytes in, nouns out, and back. One file per format; no file is opened here."""
+"""Formats: bytes in, nouns out, and the other way round. This file owns the table of formats and how one is chosen.
+
+A format is a module of this package, imported when it is used, with one or both of
+
+    read(data: bytes, *, source: str) -> Document    or a Listing; raises FormatError that begins with the place
+    write(report: Report) -> bytes                   a finished file (`write(listing)` for formats of orders)
+
+Readers may take more keyword arguments of their own (what a letter means, say). To add a format, write the module and add a
+line to `FORMATS`; where content has to tell formats of one suffix apart, add a rule to `_by_content`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pptrace.errors import FormatError, ParameterError
+
+if TYPE_CHECKING:
+    from pptrace.listing import Listing
+    from pptrace.model import Schedule
+    from pptrace.timeline import Timeline
+
+
+class Document(NamedTuple):
+    """What a file holds, as far as it goes.
+
+    `schedule` is the order (None where what is written is not one that can be built, `listing` then says what is written);
+    `timeline` is there where the file has times. `notes` are sentences for the header: what was decided or left out.
+    `findings` say what does not agree inside the file.
+    """
+
+    schedule: Schedule | None
+    timeline: Timeline | None = None
+    listing: Listing | None = None
+    notes: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+
+
+class Format(NamedTuple):
+    """One line of the table: the module, what it can do, the suffixes that choose it."""
+
+    module: str
+    summary: str
+    suffixes: tuple[str, ...] = ()
+    reads: bool = True
+    writes: bool = True
+
+
+FORMATS: dict[str, Format] = {
+    "json": Format("trace_json", "pptrace trace, one JSON document", (".json",)),
+    "jsonl": Format("trace_jsonl", "pptrace trace, a header line and an event a line", (".jsonl", ".ndjson")),
+}
+"""Name to format, in the order of listings; the first with a suffix is what that suffix means on output."""
+
+
+def load(name: str) -> Any:
+    """The module of a format. Raises `ParameterError` with the nearest name for one that does not exist."""
+    if name not in FORMATS:
+        from pptrace.schedules.registry import nearest  # noqa: PLC0415
+
+        near = nearest(name, list(FORMATS))
+        known = f"did you mean {near}?" if near else f"known are {', '.join(FORMATS)}"
+        message = f"no format is called {name[:40]!r}; {known}"
+        raise ParameterError(message)
+    return import_module(f"pptrace.formats.{FORMATS[name].module}")
+
+
+def by_suffix(path: str, *, writing: bool = False) -> str | None:
+    """The format that a file's suffix stands for, or None."""
+    lowered = path.lower()
+    for name, format_ in FORMATS.items():
+        if (format_.writes if writing else format_.reads) and lowered.endswith(format_.suffixes or ("\0",)):
+            return name
+    return None
+
+
+def guess(data: bytes, path: str) -> str:
+    """The format of an input, by its suffix, or by content where the suffix is missing, unknown or shared."""
+    return _by_content(data) or by_suffix(path) or "json"
+
+
+def _by_content(data: bytes) -> str | None:
+    head = data[:65536].lstrip(b"\xef\xbb\xbf \t\r\n")
+    first_line = head.partition(b"\n")[0].strip()
+    if first_line.startswith(b"{") and first_line.endswith(b"}") and b'"pptrace.trace/' in first_line[:200]:
+        rest = head.partition(b"\n")[2].strip()
+        return "jsonl" if rest or b'"events"' not in first_line else "json"
+    return "json" if head.startswith(b"{") and b'"pptrace.trace/' in head else None
+
+
+def read(data: bytes, name: str, format_name: str | None = None, **options: Any) -> Document:
+    """Read a file's bytes in the named format, or in the one that its suffix or content tells."""
+    chosen = format_name or guess(data, name)
+    module = load(chosen)
+    if not FORMATS[chosen].reads:
+        readable = ", ".join(key for key, format_ in FORMATS.items() if format_.reads)
+        message = f"--from {chosen}: pptrace writes this format but does not read it; it reads {readable}"
+        raise ParameterError(message)
+    if not data.strip(b"\xef\xbb\xbf \t\r\n"):
+        message = f"{name}: the input is empty"
+        raise FormatError(message)
+    found: Document | Listing = module.read(data, source=name, **options)
+    return found if isinstance(found, Document) else Document(None, listing=found, notes=found.notes)
