@@ -38,8 +38,8 @@ class Values(NamedTuple):
         """The one value, or None where they differ."""
         return self.numbers[0] if len(set(self.numbers)) == 1 else None
 
-    def op_time(self, placement: Placement, stage: int, rank: int) -> Fraction:
-        """The time of one op of `stage` on `rank`."""
+    def of_op(self, placement: Placement, stage: int, rank: int) -> Fraction:
+        """The share of one op of `stage` on `rank`."""
         if len(self.numbers) == 1:
             value = self.numbers[0]
         else:
@@ -54,6 +54,24 @@ class Values(NamedTuple):
 def values(*numbers: Fraction | int | str, per: str = "rank") -> Values:
     """Shorthand: `values(1)`, `values("3/2", 2, per="op")`."""
     return Values(tuple(Fraction(number) for number in numbers), per)
+
+
+class Sizes(NamedTuple):
+    """Bytes, None where not known: an activation of one microbatch until its B (M_B) and, where the backward is split, what
+    is left of it between I and W (`after_input`, M_W; as large as before where None), the tensor at a stage boundary, and
+    of the stage's weights, their gradients and optimizer states."""
+
+    activation: Values | None = None
+    after_input: Values | None = None
+    boundary: Values | None = None
+    weights: Values | None = None
+    gradients: Values | None = None
+    optimizer: Values | None = None
+
+    def missing(self) -> tuple[str, ...]:
+        """The names of the parts whose size is not known."""
+        parts = ("activation", "boundary", "weights", "gradients", "optimizer")
+        return tuple(name for name in parts if getattr(self, name) is None)
 
 
 class Costs(NamedTuple):
@@ -75,6 +93,7 @@ class Costs(NamedTuple):
     link: str = "latency"
     microbatch_scale: tuple[Fraction, ...] = ()
     unit: str = ""
+    sizes: Sizes | None = None
     source: str = ""
     """Where the numbers come from, for the header: empty, or the name of a costs file."""
 
@@ -88,13 +107,13 @@ class Costs(NamedTuple):
     def op_time(self, kind: OpKind, placement: Placement, stage: int, rank: int) -> Fraction:
         """THE duration rule: the time of one op of `kind` and `stage` on `rank`, before any microbatch's own scale."""
         if kind in (OpKind.F, OpKind.R):
-            return self.forward.op_time(placement, stage, rank)
+            return self.forward.of_op(placement, stage, rank)
         if kind is OpKind.B:
-            return self.backward.op_time(placement, stage, rank)
+            return self.backward.of_op(placement, stage, rank)
         if kind is OpKind.W:
-            return self.weight_grad.op_time(placement, stage, rank)
+            return self.weight_grad.of_op(placement, stage, rank)
         if kind is OpKind.I:
-            return self.backward.op_time(placement, stage, rank) - self.weight_grad.op_time(placement, stage, rank)
+            return self.backward.of_op(placement, stage, rank) - self.weight_grad.of_op(placement, stage, rank)
         per_rank = self.reduce if kind is OpKind.REDUCE else self.step_time
         return Fraction(per_rank, placement.stages_per_rank(rank))
 
@@ -121,10 +140,16 @@ def check_costs(costs: Costs, placement: Placement, num_microbatches: int) -> No
             if number < 0 or (number == 0 and name != "weight_grad"):
                 least = "zero or more" if name == "weight_grad" else "more than zero"
                 _refuse(f"{option} ({name}) must be {least}, got {text_of(number)}")
+    for name in Sizes._fields:
+        given_size: Values | None = getattr(costs.sizes, name) if costs.sizes else None
+        if given_size is not None:
+            _check_sizes(name, given_size, placement)
     for stage, rank in _stage_ranks(placement):
-        full = costs.backward.op_time(placement, stage, rank)
-        half = costs.weight_grad.op_time(placement, stage, rank)
+        full = costs.backward.of_op(placement, stage, rank)
+        half = costs.weight_grad.of_op(placement, stage, rank)
         if half >= full:
+            if costs.backward.per == "rank":  # the message speaks of the numbers that were given
+                full, half = (time * placement.stages_per_rank(rank) for time in (full, half))
             _refuse(
                 f"stage {stage}: w = {text_of(half)} is not less than b = {text_of(full)}; -b is the full backward "
                 f"(I+W); did you mean -b {text_of(full + half)}?"
@@ -139,8 +164,12 @@ def check_costs(costs: Costs, placement: Placement, num_microbatches: int) -> No
     for name, number in (("-c (comm)", min(costs.comm)), ("--reduce", costs.reduce), ("--step-time", costs.step_time)):
         if number < 0:
             _refuse(f"{name} must be zero or more, got {text_of(number)}")
-    if isinstance(costs.overlap, Fraction) and costs.overlap <= 0:
-        _refuse(f"--overlap must be sum, max, split or a number above zero, got {text_of(costs.overlap)}")
+    overlap = costs.overlap
+    if overlap <= 0 if isinstance(overlap, Fraction) else overlap not in ("sum", "max", "split"):
+        shown = text_of(overlap) if isinstance(overlap, Fraction) else repr(overlap)[:40]
+        _refuse(f"--overlap must be sum, max, split or a number above zero, got {shown}")
+    if costs.link not in ("latency", "serial"):
+        _refuse(f"--link must be latency or serial, got {str(costs.link)[:40]!r}")
     if costs.microbatch_scale:
         if len(costs.microbatch_scale) != num_microbatches:
             _refuse(
@@ -148,6 +177,16 @@ def check_costs(costs: Costs, placement: Placement, num_microbatches: int) -> No
             )
         if min(costs.microbatch_scale) <= 0:
             _refuse(f"microbatch_scale must be more than zero, got {text_of(min(costs.microbatch_scale))}")
+
+
+def _check_sizes(name: str, given: Values, placement: Placement) -> None:
+    wanted, noun = (placement.num_stages, "stage") if given.per == "stage" else (placement.num_ranks, "rank")
+    if len(given.numbers) not in (1, wanted):
+        _refuse(
+            f"bytes of {name}: {len(given.numbers)} values for {_count(wanted, noun)}; give one number, or one per {noun}"
+        )
+    if min(given.numbers) < 0:
+        _refuse(f"bytes of {name} must be zero or more, got {text_of(min(given.numbers))}")
 
 
 def _refuse(message: str) -> None:
@@ -169,7 +208,8 @@ def _stage_ranks(placement: Placement) -> Iterator[tuple[int, int]]:
 def _link_counts(placement: Placement) -> tuple[int, ...]:
     """The lengths that a list of latencies may have: with or without the loop's last link."""
     num_ranks = placement.num_ranks
-    wraps = any(abs(a - b) not in (0, 1) or (num_ranks == 2 and a > b) for a, b in _hops(placement))
+    loops_on_two = num_ranks == 2 and placement.kind == "loop"
+    wraps = any(abs(a - b) not in (0, 1) or (loops_on_two and a > b) for a, b in _hops(placement))
     return (num_ranks,) if wraps else (max(num_ranks - 1, 1),)
 
 
@@ -258,8 +298,11 @@ def durations(schedule: Schedule, costs: Costs) -> Durations:
 
     if sum(ticks) + sum(latencies or ()) >= MAX_TICKS:
         named = f"f={costs.forward.text()} b={costs.backward.text()} w={costs.weight_grad.text()}"
+        tick = (
+            f"ticks of 1/{unit}" if unit < MAX_TICKS else "ticks that divide them all"
+        )  # it may have thousands of digits
         message = (
-            f"with ticks of 1/{unit} the times would pass 2^53; use durations ({named[:120]}) "
+            f"with {tick} the times would pass 2^53; use durations ({named[:120]}) "
             "with a smaller common denominator, or a larger unit"
         )
         raise ParameterError(message)

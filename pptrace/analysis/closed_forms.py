@@ -85,12 +85,12 @@ def equal_costs(timeline: Timeline) -> tuple[EqualCosts, list[str]]:
     numbers = {}
     for name, values in (("f", costs.forward), ("b", costs.backward), ("w", costs.weight_grad)):
         times = {
-            sum((values.op_time(placement, stage, rank) for stage in placement.stages(rank)), Fraction(0))
+            sum((values.of_op(placement, stage, rank) for stage in placement.stages(rank)), Fraction(0))
             / (2 if placement.bidirectional and len(placement.stages(rank)) > 1 else 1)
             for rank in range(placement.num_ranks)
         }
         times_of_ops = {
-            values.op_time(placement, stage, rank) * placement.stages_per_rank(rank)
+            values.of_op(placement, stage, rank) * placement.stages_per_rank(rank)
             for rank in range(placement.num_ranks)
             for stage in placement.stages(rank)
         }

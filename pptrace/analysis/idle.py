@@ -3,6 +3,7 @@ the pipeline comes from."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.analysis.work import Work, blocks
@@ -73,7 +74,7 @@ def _rank_slots(timeline: Timeline, busy: Work, rank: int) -> list[IdleSlot]:
     slots = []
     if starts[order[0]] > busy.begin:
         slots.append(IdleSlot(rank, busy.begin, starts[order[0]], FILL, order[0]))
-    for before, position in zip(order, order[1:], strict=False):
+    for before, position in pairwise(order):
         free = ends[before]
         if starts[position] > free:
             between = range(before + (2 if before in first_of_block else 1), position)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pptrace.analysis.assumptions import OMITTED, assumptions, headline
+from pptrace.analysis.bytes_held import Bytes, bytes_held
 from pptrace.analysis.closed_forms import Comparison, closed_forms
 from pptrace.analysis.idle import Idle, idle
 from pptrace.analysis.lifetimes import Lifetime, lifetimes
@@ -51,6 +52,11 @@ class Report:
     @cached_property
     def memory(self) -> Memory:
         return Memory(self.timeline, self.lifetimes)
+
+    @cached_property
+    def bytes(self) -> Bytes | None:
+        """Peak bytes per rank, or None where no size was given."""
+        return bytes_held(self.timeline, self.lifetimes, self.costs.sizes) if self.costs.sizes else None
 
     @cached_property
     def phases(self) -> Phases:
