@@ -45,7 +45,7 @@ def build_looped_bfs(params: Params) -> Schedule:
     """Breadth first: all M forwards of a chunk before the next chunk; then backwards, chunks and microbatches reversed.
 
         time   |0   1   2   3   4   5   6   7   8   9
-        rank 0 |0F0 0F1 2F0 2F1 .   2B1 2B0 .   0B1 0B0
+        rank 0 |0F0 0F1 2F0 2F1 .   .   2B1 2B0 0B1 0B0
         rank 1 |.   1F0 1F1 3F0 3F1 3B1 3B0 1B1 1B0 .
 
     Source: Lamy-Poirier 2022, arXiv 2211.05953; the backwards' order is that of PyTorch `ScheduleLoopedBFS`.
@@ -138,27 +138,17 @@ def claims_interleaved(params: Params, costs: EqualCosts) -> list[Claim]:
     p, m, v = params.num_ranks, params.num_microbatches, params.num_chunks or 1
     ahead = (v - 1) * group_size(params)
     peaks = tuple(Fraction(min(v * m, 2 * (p - 1 - r) + ahead + 1)) for r in range(p))
-    peak = Claim("peak_activations", "min(v*M, 2*(P-1-r)+(v-1)*g+1)", peaks)
-    if v == 1:
-        elapsed = (m + p - 1) * (costs.f + costs.b) + 2 * (p - 1) * costs.c
-        hidden = Condition("2c <= f+b", 2 * costs.c <= costs.f + costs.b)
-        return [Claim("elapsed", "(M+P-1)*(f+b) + 2*(P-1)*c", (elapsed,), (hidden,)), peak]
-    exposed = 2 * (v * p - 1) * costs.c if p > 1 else Fraction(0)
-    hidden = Condition(
-        "c = 0, or M mod P = 0 and c <= min(f,b)/v",
-        p == 1 or costs.c == 0 or (m % p == 0 and costs.c * v <= min(costs.f, costs.b)),
-    )
     return [
-        *_looped_elapsed(params, costs, exposed, " + 2*(v*P-1)*c", (groups_condition(params), hidden)),
-        peak,
+        *_looped_times(params, costs, _hidden_latency(params, costs), (groups_condition(params),)),
+        Claim("peak_activations", "min(v*M, 2*(P-1-r)+(v-1)*g+1)", peaks, of_order=True),
     ]
 
 
 def claims_looped_bfs(params: Params, costs: EqualCosts) -> list[Claim]:
     p, m, v = params.num_ranks, params.num_microbatches, params.num_chunks or 1
     return [
-        *_looped_elapsed(params, costs, Fraction(0), "", (no_latency(params, costs),)),
-        Claim("peak_activations", "v*M", (Fraction(v * m),) * p),
+        *_looped_times(params, costs, ("", Fraction(0), no_latency(params, costs)), ()),
+        Claim("peak_activations", "v*M", (Fraction(v * m),) * p, of_order=True),
     ]
 
 
@@ -166,28 +156,35 @@ def no_latency(params: Params, costs: EqualCosts) -> Condition:
     return Condition("c = 0", costs.c == 0 or params.num_ranks == 1)
 
 
-def _looped_elapsed(
-    params: Params, costs: EqualCosts, exposed: Fraction, exposed_text: str, conditions: tuple[Condition, ...]
+def _hidden_latency(params: Params, costs: EqualCosts) -> tuple[str, Fraction, Condition]:
+    """What latency adds where the order hides the rest of it: (text, time, condition)."""
+    p, m, v, c = params.num_ranks, params.num_microbatches, params.num_chunks or 1, costs.c
+    if p == 1:
+        return "", Fraction(0), no_latency(params, costs)
+    if v == 1:
+        return " + 2*(P-1)*c", 2 * (p - 1) * c, Condition("2c <= f+b", 2 * c <= costs.f + costs.b)
+    hidden = m % p == 0 and group_size(params) == p and c * v <= min(costs.f, costs.b)
+    text = "c = 0, or c <= min(f,b)/v and M mod P = 0 in groups of P"
+    return " + 2*(v*P-1)*c", 2 * (v * p - 1) * c, Condition(text, c == 0 or hidden)
+
+
+def _looped_times(
+    params: Params, costs: EqualCosts, latency: tuple[str, Fraction, Condition], conditions: tuple[Condition, ...]
 ) -> list[Claim]:
-    """The published forms, and where M < P (so that those fail) the general one beside them."""
+    """The published forms; where those fail because M < P, the general one before them."""
     p, m, v = params.num_ranks, params.num_microbatches, params.num_chunks or 1
     work = costs.f + costs.b
-    enough = (Condition("M >= P", m >= p), *conditions)
-    no_wait = (Condition("c = 0", costs.c == 0 or p == 1),) if exposed_text else ()
-    general = Claim(
-        "elapsed",
-        f"(v*max(M,P)+min(M,P)-1)*(f+b)/v{exposed_text}",
-        ((v * max(m, p) + min(m, p) - 1) * work / v + exposed,),
-        conditions,
-    )
-    published = Claim(
-        "elapsed", f"M*(f+b) + (P-1)*(f+b)/v{exposed_text}", (m * work + (p - 1) * work / v + exposed,), enough
-    )
+    late_text, late, late_condition = latency
+    general = (v * max(m, p) + min(m, p) - 1) * work / v + late
+    published = m * work + (p - 1) * work / v + late
+    enough = (*([Condition("M >= P", m >= p)] if v > 1 else []), *conditions)
+    still = (*enough, no_latency(params, costs))
+    few = Claim("elapsed", f"(v*max(M,P)+min(M,P)-1)*(f+b)/v{late_text}", (general,), (*conditions, late_condition))
     return [
-        *([general] if m < p and v > 1 else []),
-        published if v > 1 else general,
-        Claim("bubble_over_elapsed", "(P-1)/(v*M+P-1)", (Fraction(p - 1, v * m + p - 1),), (*enough, *no_wait)),
-        Claim("bubble_over_ideal", "(P-1)/(v*M)", (Fraction(p - 1, v * m),), (*enough, *no_wait)),
+        *([few] if m < p and v > 1 else []),
+        Claim("elapsed", f"M*(f+b) + (P-1)*(f+b)/v{late_text}", (published,), (*enough, late_condition)),
+        Claim("bubble_over_elapsed", "(P-1)/(v*M+P-1)", (Fraction(p - 1, v * m + p - 1),), still),
+        Claim("bubble_over_ideal", "(P-1)/(v*M)", (Fraction(p - 1, v * m),), still),
     ]
 
 
@@ -197,7 +194,7 @@ ENTRIES = {
         summary="1f1b with v chunks on every rank: a smaller bubble for more messages and activations",
         build=build_interleaved,
         constraints="any P, M, v; --group 1..M (default: the smallest g >= P with M mod g = 0 or >= P; M if M <= P)",
-        makespan="(v*max(M,P)+min(M,P)-1)*(f+b)/v with the default groups; + 2*(v*P-1)*c if M mod P = 0, c <= min(f,b)/v",
+        makespan="(v*max(M,P)+min(M,P)-1)*(f+b)/v, default groups; + 2*(v*P-1)*c if g = P, M mod P = 0, c <= min(f,b)/v",
         bubble="(P-1)*(f+b)/v if M >= P",
         peak="min(v*M, 2*(P-1-r)+(v-1)*g+1) chunks",
         source="arXiv 2104.04473; Megatron-LM, PyTorch ScheduleInterleaved1F1B",

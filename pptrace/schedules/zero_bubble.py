@@ -134,7 +134,7 @@ def claims_zb_h1(params: Params, costs: EqualCosts) -> list[Claim]:
         ]
     return [
         *times,
-        Claim("peak_activations", "min(M, P) until W ends", (Fraction(min(m, p)),) * p),
+        Claim("peak_activations", "min(M, P) until W ends", (Fraction(min(m, p)),) * p, of_order=True),
         *_bytes_claim("(P-r)*M_B + r*M_W", [(p - r, r) for r in range(p)], costs, (enough, still)),
     ]
 
@@ -152,7 +152,7 @@ def claims_zb_h2(params: Params, costs: EqualCosts) -> list[Claim]:
             (span,),
             (enough, Condition("w <= f", costs.w <= costs.f), still),
         ),
-        Claim("peak_activations", "min(M, 2P-1) until W ends", (Fraction(min(m, 2 * p - 1)),) * p),
+        Claim("peak_activations", "min(M, 2P-1) until W ends", (Fraction(min(m, 2 * p - 1)),) * p, of_order=True),
         *_bytes_claim("(2P-2r-1)*M_B + 2r*M_W", [(2 * p - 2 * r - 1, 2 * r) for r in range(p)], costs, (enough, still)),
     ]
 
@@ -162,7 +162,7 @@ def claims_interleaved_zb(params: Params, costs: EqualCosts) -> list[Claim]:
         return claims_zb_h1(params, costs)
     p, m, v = params.num_ranks, params.num_microbatches, params.num_chunks or 1
     peak = Fraction(min(v * m, (v - 1) * group_size(params) + p))
-    return [Claim("peak_activations", "min(v*M, (v-1)*g+P) until W ends", (peak,) * p)]
+    return [Claim("peak_activations", "min(v*M, (v-1)*g+P) until W ends", (peak,) * p, of_order=True)]
 
 
 def _bytes_claim(
