@@ -30,9 +30,12 @@ class Listing(NamedTuple):
 
     `slots` holds, for grids in which a column is a time step, the column of every cell (same shape as `rows`), else it is
     empty. `notes` are sentences for the header: what the reader decided (what the letter B means, what it left out).
+    `blanks` holds, per rank, which places of its written row were empty (0-based, cells counted too), so that a file can be
+    written again as it was; it says nothing about time, and is empty where no cell was.
     """
 
     rows: tuple[tuple[Cell, ...], ...]
     source: str = ""
     slots: tuple[tuple[int, ...], ...] = ()
     notes: tuple[str, ...] = ()
+    blanks: tuple[tuple[int, ...], ...] = ()
