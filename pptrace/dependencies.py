@@ -185,6 +185,23 @@ def require_runnable(schedule: Schedule, deps: Dependencies) -> None:
                 raise DeadlockError([Wait(rank, op, rank, schedule.op(state))], {rank: op})
 
 
+def require_pairs_apart(schedule: Schedule, deps: Dependencies) -> None:
+    """Raise `ScheduleError` for an overlapped pair that cannot be one block, because one of its ops waits for the other."""
+    codes, block = schedule.codes, schedule.num_stages * schedule.num_microbatches * schedule.num_steps
+    for first in schedule.pairs:
+        second = first + 1
+        if (
+            codes[first] % block == codes[second] % block
+            or deps.inputs[second] == first
+            or deps.inputs[first] == second
+        ):
+            message = (
+                f"rank {schedule.rank_at(first)}: {schedule.op(first)} and {schedule.op(second)} are one overlapped pair, "
+                "but one waits for the other; take them apart, or use --overlap split"
+            )
+            raise ScheduleError(message)
+
+
 def _require_inputs(schedule: Schedule, waits: list[int], need: str, *, is_input: bool) -> None:
     if min(waits, default=NOTHING) == MISSING:
         position = waits.index(MISSING)
@@ -196,6 +213,8 @@ def _require_inputs(schedule: Schedule, waits: list[int], need: str, *, is_input
 
 
 def _require_one_rank_per_stage(schedule: Schedule) -> None:
+    if schedule.placement.bidirectional:
+        _require_its_copy(schedule)
     for rank, rows in enumerate(schedule.rows()):
         held = set(schedule.placement.stages(rank))
         strange = {row % schedule.num_stages for row in rows} - held
@@ -206,6 +225,25 @@ def _require_one_rank_per_stage(schedule: Schedule) -> None:
                 "a stage lives on one rank"
             )
             raise ScheduleError(message)
+
+
+def _require_its_copy(schedule: Schedule) -> None:
+    """In two-way placements: every microbatch on the copy of its direction."""
+    placement, stages, num = schedule.placement, schedule.num_stages, schedule.num_microbatches
+    width = num * schedule.num_steps
+    for rank in range(schedule.num_ranks):
+        positions = schedule.positions(rank)
+        for code in {
+            code // width % stages * num + code % num for code in schedule.codes[positions.start : positions.stop]
+        }:
+            stage, microbatch = divmod(code, num)
+            home = placement.rank_of(stage, microbatch, num)
+            if home != rank:
+                message = (
+                    f"rank {rank} runs stage {stage} of microbatch {microbatch}, whose copy of the stage lives on rank {home}; "
+                    "in a two-way placement the first half of the microbatches goes down, the others go up"
+                )
+                raise ScheduleError(message)
 
 
 def _awaited_text(schedule: Schedule, position: int, is_input: bool) -> str:

@@ -12,7 +12,14 @@ from operator import sub
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.costs import Costs, Durations, durations
-from pptrace.dependencies import GATHER, NOTHING, Dependencies, dependencies, require_runnable
+from pptrace.dependencies import (
+    GATHER,
+    NOTHING,
+    Dependencies,
+    dependencies,
+    require_pairs_apart,
+    require_runnable,
+)
 from pptrace.errors import DeadlockError, Wait
 
 if TYPE_CHECKING:
@@ -135,6 +142,8 @@ def simulate_schedule(schedule: Schedule, costs: Costs | None = None, *, deps: D
     costs = costs or Costs()
     deps = deps or dependencies(schedule)
     require_runnable(schedule, deps)
+    if costs.overlap != "split":
+        require_pairs_apart(schedule, deps)
     timing = durations(schedule, costs)
     ends, arrivals, departures = _run(schedule, deps, timing, costs)
     starts = array("q", list(map(sub, ends, timing.ticks)))  # from a list: twice as fast as from an iterator
@@ -177,7 +186,7 @@ def _run(
             ticks[first + 1] = 0
     link = _SerialLinks(schedule, deps) if costs.link == "serial" and travel is not None else None
     sleepers = [-1] * num_ops  # by position: the rank that waits for this op's output
-    gathered = _Gathered(deps, arrivals)
+    gathered = _Gathered(deps, ends)
     crowds: dict[int, list[int]] = {}  # the same where several ranks wait for one op
     next_op = list(schedule.rank_starts[:-1])
     last_op = schedule.rank_starts[1:]
@@ -234,10 +243,10 @@ def _pair_arrival(deps: Dependencies, arrivals: list[int], first: int) -> tuple[
 class _Gathered:
     """How far each group of ops has come. A group is walked once, however many ops wait for it."""
 
-    def __init__(self, deps: Dependencies, arrivals: list[int]) -> None:
+    def __init__(self, deps: Dependencies, ends: list[int]) -> None:
         self.groups = deps.gathers
-        self.arrivals = arrivals
-        self.progress: dict[int, list[int]] = {}  # by group: [members that are done, latest arrival]
+        self.ends = ends  # not arrivals: a gradient that is gathered makes no hop of its own
+        self.progress: dict[int, list[int]] = {}  # by group: [members that are done, latest end]
 
     def arrival(self, position: int) -> tuple[int, int]:
         """(when all of the group are done, GATHER), or (-1, a member that is not)."""
@@ -245,10 +254,10 @@ class _Gathered:
         progress = self.progress.setdefault(id(group), [0, 0])
         while progress[0] < len(group):
             member = group[progress[0]]
-            if self.arrivals[member] < 0:
+            if self.ends[member] < 0:
                 return -1, member
             progress[0] += 1
-            progress[1] = max(progress[1], self.arrivals[member])
+            progress[1] = max(progress[1], self.ends[member])
         return progress[1], GATHER
 
 
