@@ -36,6 +36,7 @@ COMMANDS = {
     "show": "the schedule as a grid, with lifetimes and metrics",
     "trace": "the same as JSON, for pipes",
     "schedules": "the schedules that pptrace knows",
+    "queue": "the queue lab: a fluid queue, to think about outstanding work",
     "schema": "the JSON Schema of a trace",
 }
 """Name to the one line that `pptrace --help` prints; the module is `pptrace.cli.<name>`."""
