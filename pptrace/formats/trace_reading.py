@@ -1,0 +1,334 @@
+"""From the bytes of a trace to a timeline: strict decoding, with the place in every message, and what the types alone cannot
+say: ids that match, sizes that fit, no op twice, no two ops at once on a rank. JSON and JSON Lines share it."""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+
+import msgspec
+
+from pptrace.costs import Costs, Sizes, Values
+from pptrace.dependencies import dependencies, require_runnable
+from pptrace.errors import DeadlockError, FormatError, LimitError, ScheduleError
+from pptrace.formats import Document
+from pptrace.formats.text import MAX_BYTES
+from pptrace.formats.trace_findings import findings
+from pptrace.formats.trace_structs import SCHEMA, CostsInfo, Event, PerValues, ScheduleInfo, Trace
+from pptrace.model import BOUNDARY_KINDS, Op, OpKind, Placement, Schedule
+from pptrace.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+T = TypeVar("T")
+REMEDY = "`pptrace schema` prints the format"
+
+
+def decoded(data: bytes, shape: type[T], source: str, *, line: int = 0) -> T:
+    """`data` as a struct of type `shape`. Raises `FormatError` with the place for what is not JSON, for a duplicate key
+    and for a missing, mistyped or out-of-range field. `line` is the number of the line, in formats of many."""
+    prefix = f"{source}: line {line}: " if line else f"{source}: "
+    if len(data) > MAX_BYTES:
+        message = f"{prefix}{len(data):,} bytes are over the limit of {MAX_BYTES:,}; is it the right file?"
+        raise LimitError(message)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"{prefix}byte {error.start} is not UTF-8; a trace is UTF-8 JSON"
+        raise FormatError(message) from None
+    try:
+        found = msgspec.json.decode(text, type=shape)
+        _refuse_duplicate_keys(text, prefix)
+    except msgspec.ValidationError as error:
+        _refuse_invalid(error, prefix)
+    except msgspec.DecodeError as error:
+        _refuse_broken(error, text, prefix, 0 if line else 1)
+    except RecursionError:
+        message = f"{prefix}lists in lists without end; {REMEDY}"
+        raise FormatError(message) from None
+    return found
+
+
+def _refuse_invalid(error: msgspec.ValidationError, prefix: str) -> NoReturn:
+    """`Expected `int`, got `str` - at `$.events[3].end`` becomes `$.events[3].end: expected int, got str`."""
+    what, _, place = str(error).partition(" - at ")
+    what = what.replace("`", "")
+    where = place.strip("`") or "$"
+    if where == "$.schema" or "missing required field schema" in what:
+        what = f"the schema must be {SCHEMA!r}; is it a pptrace trace, of this version"
+        raise FormatError(f"{prefix}{where}: {what}?") from None
+    raise FormatError(f"{prefix}{where}: {what[:1].lower()}{what[1:]}; {REMEDY}") from None
+
+
+def _refuse_broken(error: msgspec.DecodeError, text: str, prefix: str, first_line: int) -> NoReturn:
+    what = str(error).removeprefix("JSON is malformed: ")
+    found = re.search(r" \(byte (\d+)\)$", what)
+    if found is None:
+        raise FormatError(f"{prefix}not JSON: the input ends before the value does; is the file complete?") from None
+    before = text.encode()[: int(found[1])].decode(errors="replace")
+    column = len(before) - before.rfind("\n")
+    place = f"line {before.count(chr(10)) + 1}, column {column}" if first_line else f"column {column}"
+    special = re.match(r"-?(NaN|Infinity)", text[len(before) :])
+    reason = f"{special[0]} is not a number that JSON has" if special else what[: found.start()]
+    raise FormatError(f"{prefix}{place}: not JSON: {reason}") from None
+
+
+class _Doubled(dict[str, Any]):
+    """A JSON object that has one key twice."""
+
+    key = ""
+
+
+def _refuse_duplicate_keys(text: str, prefix: str) -> None:
+    seen_one = False
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal seen_one
+        found = dict(pairs)
+        if len(found) == len(pairs):
+            return found
+        seen_one = True
+        doubled = _Doubled(found)
+        keys = [key for key, _ in pairs]
+        doubled.key = next(key for key in keys if keys.count(key) > 1)
+        return doubled
+
+    tree = json.loads(text, object_pairs_hook=note)
+    if not seen_one:
+        return
+    todo = [("$", tree)]
+    while todo:
+        place, value = todo.pop()
+        if isinstance(value, _Doubled):
+            message = f"{prefix}{place}.{value.key[:60]}: the key stands there twice; leave one"
+            raise FormatError(message)
+        if isinstance(value, dict):
+            todo += [(f"{place}.{key}", child) for key, child in reversed(value.items())]
+        elif isinstance(value, list):
+            todo += [(f"{place}[{i}]", child) for i, child in reversed(list(enumerate(value)))]
+
+
+def document(trace: Trace, source: str) -> Document:
+    """The timeline that a decoded trace holds, and what does not agree in it. Raises `FormatError` with the place."""
+    try:
+        timeline = _timeline(trace)
+    except FormatError as error:
+        message = f"{source}: {error}"
+        raise FormatError(message) from None
+    try:
+        require_runnable(timeline.schedule, timeline.dependencies)
+    except (ScheduleError, DeadlockError):  # whoever needs it to run says so; the checker wants to see all of it
+        return Document(timeline.schedule, timeline, notes=tuple(trace.notes))
+    return Document(timeline.schedule, timeline, notes=tuple(trace.notes), findings=tuple(findings(trace, timeline)))
+
+
+def _timeline(trace: Trace) -> Timeline:
+    placement = _placement(trace.schedule, len(trace.events))
+    order = _order(trace.events, placement)
+    schedule = _schedule(trace, placement, order)
+    positions = {name: i for i, name in enumerate(trace.events[e].id for e in order.events)}
+    starts = array("q", [trace.events[e].start for e in order.events])
+    ends = array("q", [trace.events[e].end for e in order.events])
+    messages = _messages(trace, positions, ends)
+    measured = trace.measured or isinstance(trace.costs, msgspec.UnsetType)
+    costs = Costs() if isinstance(trace.costs, msgspec.UnsetType) else _costs(trace.costs)
+    return Timeline(
+        schedule,
+        costs,
+        dependencies(schedule),
+        starts,
+        ends,
+        messages.arrivals,
+        trace.ticks_per_unit,
+        departures=messages.departures,
+        latencies=messages.latencies,
+        measured=measured,
+    )
+
+
+def _fail(place: str, what: str) -> NoReturn:
+    raise FormatError(f"{place}: {what}")
+
+
+def _placement(info: ScheduleInfo, num_events: int) -> Placement:
+    for name in ("ranks", "stages", "microbatches", "steps"):
+        if getattr(info, name) > num_events:
+            _fail(f"$.schedule.{name}", f"{getattr(info, name)} is more than there are events ({num_events})")
+    if isinstance(info.stage_ranks, msgspec.UnsetType):
+        makers = {"loop": Placement.loop, "v": Placement.zigzag}
+        if info.placement == "bidirectional":
+            made = Placement.two_way(info.ranks)
+        elif info.placement in makers:
+            made = makers[info.placement](info.ranks, -(-info.stages // info.ranks))
+        else:
+            _fail(
+                "$.schedule.stage_ranks", f"missing; placement {info.placement!r} does not say which rank has a stage"
+            )
+        if made.num_stages != info.stages:
+            _fail("$.schedule.stages", f"{info.placement} placement on {info.ranks} ranks has {made.num_stages} stages")
+        return made
+    if len(info.stage_ranks) != info.stages:
+        _fail("$.schedule.stage_ranks", f"{len(info.stage_ranks)} values for {info.stages} stages")
+    for stage, rank in enumerate(info.stage_ranks):
+        if rank >= info.ranks:
+            _fail(f"$.schedule.stage_ranks[{stage}]", f"{rank} is not one of the ranks 0..{info.ranks - 1}")
+    two_way = info.placement == "bidirectional"
+    if two_way and list(info.stage_ranks) != list(range(info.ranks)):
+        _fail("$.schedule.stage_ranks", "in bidirectional placement stage s is on rank s going down")
+    return Placement(info.placement, info.stage_ranks, info.ranks, bidirectional=two_way)
+
+
+class _Order(NamedTuple):
+    """`events[i]` is the index of the event at position i of the schedule; `rank_starts` as in a schedule."""
+
+    events: list[int]
+    rank_starts: list[int]
+
+
+def _order(given: Sequence[Event], placement: Placement) -> _Order:
+    """Every rank's events in time order; of those at the same time the order of the file counts."""
+    by_rank: list[list[int]] = [[] for _ in range(placement.num_ranks)]
+    for i, event in enumerate(given):
+        if event.rank >= placement.num_ranks:
+            _fail(f"$.events[{i}].rank", f"{event.rank} is not one of the ranks 0..{placement.num_ranks - 1}")
+        if event.end < event.start:
+            _fail(f"$.events[{i}].end", f"{event.end} is before the start, {event.start}")
+        by_rank[event.rank].append(i)
+    starts = [0]
+    flat: list[int] = []
+    for indices in by_rank:
+        indices.sort(key=lambda i: (given[i].start, given[i].end))
+        for before, i in pairwise(indices):
+            one, other = given[before], given[i]
+            if other.start < one.end and (isinstance(one.block, msgspec.UnsetType) or one.block != other.block):
+                _fail(
+                    f"$.events[{i}].start",
+                    f"{other.id} starts at {other.start}, while rank {one.rank} runs {one.id} until {one.end}; "
+                    "a rank runs one op at a time",
+                )
+        flat += indices
+        starts.append(len(flat))
+    return _Order(flat, starts)
+
+
+def _schedule(trace: Trace, placement: Placement, order: _Order) -> Schedule:
+    info = trace.schedule
+    num, width = info.microbatches, info.microbatches * info.steps
+    rows = {kind.name: kind * info.stages for kind in OpKind}
+    boundary = {kind.name for kind in BOUNDARY_KINDS}
+    codes: list[int] = []
+    seen: dict[int, int] = {}
+    blocks: dict[tuple[int, str], list[int]] = {}
+    for position, i in enumerate(order.events):
+        event = trace.events[i]
+        microbatch = event.microbatch
+        if event.stage >= info.stages:
+            _fail(f"$.events[{i}].stage", f"{event.stage} is not one of the stages 0..{info.stages - 1}")
+        if microbatch is None:
+            if event.op not in boundary:
+                _fail(f"$.events[{i}].microbatch", f"null; {event.op} is the work of one microbatch")
+            microbatch = 0
+        elif microbatch >= num:
+            _fail(f"$.events[{i}].microbatch", f"{microbatch} is not one of the microbatches 0..{num - 1}")
+        if event.step >= info.steps:
+            _fail(f"$.events[{i}].step", f"{event.step} is not one of the steps 0..{info.steps - 1}")
+        code = (rows[event.op] + event.stage) * width + event.step * num + microbatch
+        if seen.setdefault(code, i) != i:
+            _fail(
+                f"$.events[{i}].id", f"{event.id} is there twice, before as $.events[{seen[code]}]; every op runs once"
+            )
+        codes.append(code)
+        number = "" if event.op in boundary and not microbatch else microbatch
+        if event.id != f"{event.stage}{event.op}{number}" + (f"@{event.step}" if event.step else ""):
+            right = Op(event.stage, OpKind[event.op], None if number == "" else microbatch, event.step)
+            _fail(f"$.events[{i}].id", f"{event.id!r} does not fit the event's fields, which make {str(right)!r}")
+        if not isinstance(event.block, msgspec.UnsetType):
+            blocks.setdefault((event.rank, event.block), []).append(position)
+    for (_, name), members in blocks.items():
+        if len(members) != 2 or members[1] != members[0] + 1:
+            place = f"$.events[{order.events[members[0]]}].block"
+            _fail(
+                place,
+                f"{name[:60]!r} must be on two events that follow each other on their rank, it is on {len(members)}",
+            )
+    bounds = pairwise(order.rank_starts)
+    return Schedule(
+        info.name,
+        placement,
+        num,
+        [codes[first:last] for first, last in bounds],
+        num_steps=info.steps,
+        pairs=[members[0] for members in blocks.values()],
+        options=info.options,
+        asynchronous=info.asynchronous,
+        early_recompute=info.early_recompute,
+        joint_update=info.joint_update,
+    )
+
+
+class _Messages(NamedTuple):
+    arrivals: array[int]
+    departures: dict[int, int]
+    latencies: list[int] | None
+
+
+def _messages(trace: Trace, positions: dict[str, int], ends: array[int]) -> _Messages:
+    if not trace.transfers:
+        return _Messages(ends, {}, None)
+    arrivals = array("q", ends)
+    latencies = [0] * len(ends)
+    departures: dict[int, int] = {}
+    for i, message in enumerate(trace.transfers):
+        place = f"$.transfers[{i}]"
+        position = positions.get(message.of)
+        if position is None:
+            _fail(f"{place}.of", f"{message.of!r} is none of the events")
+        if message.produced != ends[position]:
+            _fail(f"{place}.produced", f"{message.produced}, but {message.of} ends at {ends[position]}")
+        if not message.produced <= message.departure <= message.arrival:
+            _fail(f"{place}.arrival", "a message is produced, departs and arrives in this order")
+        if message.departure != message.produced:
+            departures[position] = message.departure
+        arrivals[position] = message.arrival
+        latencies[position] = message.arrival - message.departure
+    return _Messages(arrivals, departures, latencies)
+
+
+def _costs(info: CostsInfo) -> Costs:
+    sizes = None
+    if not isinstance(info.sizes, msgspec.UnsetType):
+        given = {part: getattr(info.sizes, part) for part in Sizes._fields}
+        sizes = Sizes(**{p: _values(value, f"sizes.{p}") for p, value in given.items() if value is not None})
+    overlap: str | Fraction = info.overlap
+    if info.overlap not in ("sum", "max", "split"):
+        overlap = _exact(info.overlap, "overlap")
+    return Costs(
+        forward=_values(info.forward, "forward"),
+        backward=_values(info.backward, "backward"),
+        weight_grad=_values(info.weight_grad, "weight_grad"),
+        comm=tuple(_exact(text, f"comm[{i}]") for i, text in enumerate(info.comm)),
+        reduce=_exact(info.reduce, "reduce"),
+        step_time=_exact(info.step_time, "step_time"),
+        overlap=overlap,
+        link=info.link,
+        microbatch_scale=tuple(_exact(text, f"microbatch_scale[{i}]") for i, text in enumerate(info.microbatch_scale)),
+        unit=info.unit,
+        sizes=sizes,
+        source=info.source,
+    )
+
+
+def _values(info: PerValues, place: str) -> Values:
+    return Values(tuple(_exact(text, f"{place}.values[{i}]") for i, text in enumerate(info.values)), info.per)
+
+
+def _exact(text: str, place: str) -> Fraction:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        _fail(f"$.costs.{place}", f"{text[:40]!r} is not a number; write 3 or 3/2")
