@@ -50,6 +50,8 @@ class Format(NamedTuple):
 FORMATS: dict[str, Format] = {
     "json": Format("trace_json", "pptrace trace, one JSON document", (".json",)),
     "jsonl": Format("trace_jsonl", "pptrace trace, a header line and an event a line", (".jsonl", ".ndjson")),
+    "torch-compute": Format("torch_csv", "PyTorch schedule CSV, compute ops", (".csv",)),
+    "torch-comms": Format("torch_csv", "PyTorch schedule CSV with messages and sharding (--recv)"),
 }
 """Name to format, in the order of listings; the first with a suffix is what that suffix means on output."""
 

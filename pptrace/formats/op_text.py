@@ -136,7 +136,8 @@ def letter_b(rows: Iterable[Sequence[Cell]], choice: str, *, wrote_bw: bool) -> 
     if halves == b_stages:
         return Letter(halves, "letter B: the input half, because its stages have W")
     some = ", ".join(map(str, sorted(halves)[:8])) + (", ..." if len(halves) > 8 else "")
-    return Letter(halves, f"letter B: the input half in stages {some}, which have W; the full backward in the others")
+    which = f"stage {some}, which has W" if len(halves) == 1 else f"stages {some}, which have W"
+    return Letter(halves, f"letter B: the input half in {which}; the full backward in the others")
 
 
 def with_letter(rows: Sequence[Sequence[Cell]], letter: Letter) -> tuple[tuple[Cell, ...], ...]:
