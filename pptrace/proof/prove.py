@@ -1,0 +1,155 @@
+"""`prove`: a schedule in, a verdict out. It puts the problem, the executor, the reference and the comparison together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pptrace.errors import DeadlockError, ParameterError, ScheduleError
+from pptrace.model import OpKind, Schedule
+from pptrace.proof.arithmetic import Exact
+from pptrace.proof.compare import Compared, Comparison, compare
+from pptrace.proof.executor import finish_steps, run_timeline, run_untimed
+from pptrace.proof.machine import Machine
+from pptrace.proof.problem import Problem, require_short_numbers
+from pptrace.proof.reference import Owner, Reference, unsplit
+from pptrace.schedules.updates import with_updates
+from pptrace.timeline import simulate_schedule
+
+if TYPE_CHECKING:
+    from pptrace.costs import Costs
+    from pptrace.proof.faults import StateFault
+    from pptrace.timeline import Timeline
+
+
+class Proof(NamedTuple):
+    """The verdict on one schedule. `faults` are ops that could not use their state, or used what they must not, in the order
+    of the run. `refused` says why the engine gave the order no times (then it was run rank by rank), else it is empty."""
+
+    schedule: Schedule
+    problem: Problem
+    updates: tuple[tuple[Owner, ...], ...]
+    comparison: Comparison
+    faults: tuple[StateFault, ...]
+    refused: str
+    machine: Machine
+    reference: Reference
+
+    @property
+    def proved(self) -> bool:
+        """Every number as in the unsplit step, and every state used as it should be."""
+        return self.comparison.equal and not self.faults
+
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        found = self.comparison
+        if found.equal:
+            same = "equal the unsplit step" + ("" if self.problem.arithmetic.name == "exact" else " up to rounding")
+            stages = self.schedule.num_stages
+            of_stages = "the stage" if stages == 1 else f"all {stages} stages"
+            return f"outputs, losses, gradients of {of_stages} and updated weights {same}"
+        forward = [part for part in (found.outputs, found.losses) if not part.equal]
+        first = "outputs and losses equal" if not forward else f"{' and '.join(part.what for part in forward)} differ"
+        bad = [part for part in found.gradients if not part.equal]
+        if not bad:
+            weights = next((part for part in found.weights if not part.equal), None)
+            where = "" if weights is None else f", updated weights of stage {weights.stage} differ"
+            return f"{first}, gradients equal{where}"
+        return ", ".join([first, *self._gradient_clauses(bad)])
+
+    def _gradient_clauses(self, bad: list[Compared]) -> list[str]:
+        clauses: dict[str, list[int]] = {}
+        for part in bad:
+            clauses.setdefault(_clause(part, len(self.updates) > 1), []).append(part.stage or 0)
+        return [
+            f"gradients of stage{'s' * (len(stages) > 1)} {_numbers(stages)} {text}" for text, stages in clauses.items()
+        ]
+
+
+def _clause(part: Compared, several: bool) -> str:
+    step = f" in update {part.update}" if several else ""
+    if part.missing:
+        return f"incomplete{step}: {_owners(part.missing)} missing"
+    if part.late:
+        return f"incomplete{step}: {_owners(part.late)} came after the update"
+    if part.doubled:
+        return f"wrong{step}: {_owners(part.doubled)} counted twice"
+    return f"differ{step}"
+
+
+def _owners(owners: tuple[Owner, ...]) -> str:
+    noun = "microbatch" if len(owners) == 1 else "microbatches"
+    return f"{noun} {_numbers([microbatch for _, microbatch in owners])}"
+
+
+def _numbers(numbers: list[int]) -> str:
+    shown = [str(number) for number in numbers]
+    return " ".join(shown if len(shown) <= 16 else [*shown[:15], f"... ({len(shown)} in all)"])
+
+
+def prove(
+    subject: Schedule | Timeline,
+    costs: Costs | None = None,
+    *,
+    steps: int = 1,
+    problem: Problem | None = None,
+    slots: int | None = None,
+    tagged: bool = True,
+    strict: bool = False,
+    reference: Reference | None = None,
+) -> Proof:
+    """Run `subject` op by op on a small model and compare with the unsplit step.
+
+    A Timeline is followed in time; a Schedule is timed with `costs` first, and run rank by rank where the engine refuses
+    it. A Schedule without updates gets REDUCE and STEP at its end and is repeated `steps` times; whatever holds updates
+    is taken as it is. `problem` sets arithmetic, dropout and normalisation (default: exact, none, mean); `slots` and
+    `tagged` are the Machine's. `reference` may be handed in where many schedules share one problem. Raises `LimitError`
+    where exact numbers would become too long, `ParameterError` for steps that cannot be, `StateFault` when strict.
+    """
+    timeline = None if isinstance(subject, Schedule) else subject
+    schedule = _with_boundary(subject, steps) if isinstance(subject, Schedule) else subject.schedule
+    problem = problem or Problem(schedule.num_stages, schedule.num_microbatches)
+    updates = _updates(schedule)
+    if isinstance(problem.arithmetic, Exact):
+        require_short_numbers(schedule.num_stages, schedule.num_microbatches, len(updates))
+    machine = Machine(problem, schedule, strict=strict, slots=slots, tagged=tagged)
+    refused = ""
+    if timeline is None:
+        try:
+            timeline = simulate_schedule(schedule, costs)
+        except (ScheduleError, DeadlockError) as error:
+            refused = str(error)
+    if timeline is None:
+        run_untimed(machine, schedule)
+    else:
+        run_timeline(machine, timeline)
+    if OpKind.STEP not in schedule.kinds():
+        finish_steps(machine, schedule)
+    reference = reference or unsplit(problem, updates)
+    comparison = compare(machine, reference, updates)
+    return Proof(schedule, problem, updates, comparison, tuple(machine.faults), refused, machine, reference)
+
+
+def _with_boundary(schedule: Schedule, steps: int) -> Schedule:
+    """`schedule` with an update at the end of every step."""
+    if OpKind.STEP in schedule.kinds():
+        if steps not in (1, schedule.num_steps):
+            message = f"{schedule.name} holds {schedule.num_steps} optimizer steps already; leave --steps out"
+            raise ParameterError(message)
+        return schedule
+    if schedule.num_steps > 1:
+        message = (
+            f"{schedule.name} holds {schedule.num_steps} steps but no STEP op; give each its update, or prove one step"
+        )
+        raise ParameterError(message)
+    return with_updates(schedule, steps)
+
+
+def _updates(schedule: Schedule) -> tuple[tuple[Owner, ...], ...]:
+    """The microbatches of every update: a step's, or, without a flush, those up to the microbatch that a STEP follows."""
+    num = schedule.num_microbatches
+    owners = [(step, microbatch) for step in range(schedule.num_steps) for microbatch in range(num)]
+    if not schedule.asynchronous:
+        return tuple(tuple(owners[step * num : (step + 1) * num]) for step in range(schedule.num_steps))
+    run = schedule.coder.run(OpKind.STEP, 0)
+    ends = sorted(code - run.start + 1 for code in schedule.codes if code in run)
+    return tuple(tuple(owners[first:last]) for first, last in zip([0, *ends], ends, strict=False))
