@@ -1,0 +1,92 @@
+"""What rows and ops are called in a picture. It owns the short texts of cells and the marks that tell chunks and
+directions apart; nothing here knows where a cell stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pptrace.model import OpKind
+
+if TYPE_CHECKING:
+    from pptrace.model import Schedule
+    from pptrace.render.options import RenderOptions
+
+KIND_TEXT = ("F", "B", "I", "W", "R", "G", "S")
+"""By kind: the letter of a cell. The update has no microbatch: G is REDUCE, S is STEP."""
+
+KIND_MEANING = {
+    OpKind.F: "forward",
+    OpKind.B: "full backward",
+    OpKind.I: "backward for the input",
+    OpKind.W: "backward for the weights",
+    OpKind.R: "recomputation of a forward",
+    OpKind.REDUCE: "gradient reduction (REDUCE)",
+    OpKind.STEP: "optimizer step (STEP)",
+}
+
+UP_MARK = "^"
+"""After a microbatch that runs on the copy of the model that goes up the ranks (two-way placements)."""
+
+
+class Names:
+    """The texts of one schedule's rows and ops under the reader's options.
+
+    `by_stage`: rank r holds stage r and nothing else, so that rows are stages and cells need no stage (`F0`); otherwise
+    rows are ranks and cells name the stage (`2F0`).
+    """
+
+    def __init__(self, schedule: Schedule, options: RenderOptions) -> None:
+        placement = schedule.placement
+        self.schedule = schedule
+        self.first = options.first_number
+        self.by_stage = not placement.bidirectional and placement.ranks == tuple(range(schedule.num_ranks))
+        self._num = schedule.num_microbatches
+        self._width = self._num * schedule.num_steps
+        self._first_up = (self._num + 1) // 2 if placement.bidirectional else self._num
+        self._prefixes = [
+            f"{'' if self.by_stage else stage + self.first}{letter}"
+            for letter in KIND_TEXT
+            for stage in range(schedule.num_stages)
+        ]
+        self._chunks = [placement.chunk_of(stage) for stage in range(schedule.num_stages)]
+        numbers = [str(number + self.first) for number in range(self._num)]
+        self._numbers = [n + (UP_MARK if i >= self._first_up else "") for i, n in enumerate(numbers)]
+
+    def row(self, rank: int) -> str:
+        """`stage 0` (counted from 1: `S1`) or `rank 0`."""
+        if not self.by_stage:
+            return f"rank {rank}"
+        return self.stage(rank)
+
+    def stage(self, stage: int) -> str:
+        return f"S{stage + 1}" if self.first else f"stage {stage}"
+
+    def microbatch(self, microbatch: int) -> str:
+        """The number of a microbatch, with the mark of its direction."""
+        return self._numbers[microbatch]
+
+    def owner(self, stage: int, microbatch: int) -> str:
+        """The forward of an owner, as a cell names it."""
+        return self._prefixes[OpKind.F * self.schedule.num_stages + stage] + self._numbers[microbatch]
+
+    def kind(self, code: int) -> OpKind:
+        return OpKind(code // self._width // self.schedule.num_stages)
+
+    def text(self, code: int) -> str:
+        """The text of an op's cell: `F0`, `2F0`, `2F5^`; `G`, `S` for the update."""
+        row, number = divmod(code, self._width)
+        prefix = self._prefixes[row]
+        return prefix if row >= OpKind.REDUCE * self.schedule.num_stages else prefix + self._numbers[number % self._num]
+
+    def letter(self, code: int) -> str:
+        """One letter for an op: its kind, small for every other chunk and for what goes up."""
+        row = code // self._width
+        letter = KIND_TEXT[row // self.schedule.num_stages]
+        return letter.lower() if self.shade(code) % 2 else letter
+
+    def shade(self, code: int) -> int:
+        """Which of its rank's chunks (two-way: which copy) an op belongs to, for shades of its colour."""
+        row, number = divmod(code, self._width)
+        if number % self._num >= self._first_up:
+            return 1
+        return self._chunks[row % self.schedule.num_stages]
