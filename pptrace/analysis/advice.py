@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pptrace.analysis.closed_forms import params_of
 from pptrace.analysis.work import work
+from pptrace.errors import PptraceError
 from pptrace.rationals import text_of
 from pptrace.schedules.registry import REGISTRY, build, entry
 from pptrace.schedules.transforms import recompute, split_backward
@@ -26,13 +27,18 @@ def advice(timeline: Timeline) -> str:
     For simulated timelines of registered schedules, one optimizer step; empty for others.
     """
     schedule = timeline.schedule
-    if timeline.measured or schedule.name not in REGISTRY or schedule.num_steps > 1:
+    if timeline.measured or schedule.num_steps > 1 or not isinstance(schedule.options.get("group"), int):
+        return ""
+    if schedule.name not in REGISTRY:
         return ""
     found = entry(schedule.name)
     params = found.better(params_of(schedule)) if found.better else None
     if params is None:
         return ""
-    other = _as(schedule, build(schedule.name, params, max_ops=max(schedule.num_ops, 1)))
+    try:
+        other = _as(schedule, build(schedule.name, params, max_ops=max(schedule.num_ops, 1)))
+    except PptraceError:  # a file under a registered name, with sizes that the schedule does not take
+        return ""
     saved = work(timeline).elapsed - work(simulate_schedule(other, timeline.costs)).elapsed
     if saved <= 0:
         return ""

@@ -6,6 +6,7 @@ import pytest
 
 from pptrace.analysis.advice import advice
 from pptrace.costs import Costs, values
+from pptrace.model import Op, Placement, Schedule
 from pptrace.schedules.registry import Params, build
 from pptrace.schedules.transforms import split_backward
 from pptrace.timeline import Timeline, simulate_schedule
@@ -38,3 +39,10 @@ def test_the_comparison_goes_through_the_same_transforms() -> None:
     saved = max(split.ends) - max(default.ends)
     assert split.ticks_per_unit == 2
     assert advice(split) == f"groups of 5 save {saved // 2}{'.5' if saved % 2 else ''}: leave --group out"
+
+
+def test_a_file_under_a_registered_name_gets_none() -> None:
+    order = [Op.parse(text) for text in ("0F0", "0B0")]
+    for options in ({}, {"group": 4}, {"group": "many"}):
+        schedule = Schedule.from_ops("interleaved", Placement.loop(1), 1, [order], options=options)
+        assert advice(simulate_schedule(schedule, UNITS)) == ""
