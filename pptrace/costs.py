@@ -6,7 +6,9 @@ fraction goes further than this file.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from fractions import Fraction
+from itertools import pairwise
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -276,7 +278,7 @@ def durations(schedule: Schedule, costs: Costs) -> Durations:
     pair_times = _pair_times(schedule, costs)
     scale = costs.microbatch_scale or (Fraction(1),)
     denominators = {(time * factor).denominator for time in set(times.values()) for factor in set(scale)}
-    denominators |= {hop.denominator for hop in hops.values()} | {time.denominator for time in pair_times.values()}
+    denominators |= {hop.denominator for hop in hops.values()} | {time.denominator for time in pair_times}
     unit = lcm(*denominators)
 
     by_code = _Filler(schedule, kinds)
@@ -284,8 +286,10 @@ def durations(schedule: Schedule, costs: Costs) -> Durations:
         scaled = kind in (OpKind.REDUCE, OpKind.STEP)
         by_code.fill(kind, stage, up, [time] if scaled else [time * factor for factor in scale], unit)
     ticks = by_code.at_positions()
-    for position, time in pair_times.items():
-        ticks[position] = ticks[position + 1] = int(time * unit)
+    for time, positions in pair_times.items():
+        block = int(time * unit)
+        for position in positions:
+            ticks[position] = ticks[position + 1] = block
 
     latencies = None
     if any(hops.values()):
@@ -338,21 +342,27 @@ class _Filler:
         return list(map(self.table.__getitem__, self.schedule.codes))
 
 
-def _pair_times(schedule: Schedule, costs: Costs) -> dict[int, Fraction]:
-    """The duration of every overlapped pair, by its first position. Both ops of a pair are of one rank."""
+def _pair_times(schedule: Schedule, costs: Costs) -> dict[Fraction, list[int]]:
+    """By duration, the first positions of the overlapped pairs that last so long. Both ops of a pair are of one rank."""
     if not schedule.pairs or costs.overlap == "split":
         return {}
-    result = {}
-    placement, scale = schedule.placement, costs.microbatch_scale
-    cache: dict[tuple[OpKind, int, int, int], Fraction] = {}
-    for first in sorted(schedule.pairs):
-        rank = schedule.rank_at(first)
-        alone = []
-        for op in (schedule.op(first), schedule.op(first + 1)):
-            key = (op.kind, op.stage, rank, op.microbatch or 0 if scale else 0)
-            if key not in cache:
-                factor = scale[op.microbatch or 0] if scale else 1
-                cache[key] = costs.op_time(op.kind, placement, op.stage, rank) * factor
-            alone.append(cache[key])
-        result[first] = costs.pair_time(alone[0], alone[1], placement, rank)
+    codes, num = schedule.codes, schedule.num_microbatches
+    width = num * schedule.num_steps
+    result: dict[Fraction, list[int]] = {}
+    pairs = sorted(schedule.pairs)
+    for rank, (start, stop) in enumerate(pairwise(schedule.rank_starts)):
+        alike: dict[tuple[int, ...], list[int]] = {}  # by the two rows, and the microbatches where those differ in cost
+        for first in pairs[bisect_left(pairs, start) : bisect_left(pairs, stop)]:
+            a, b = codes[first], codes[first + 1]
+            numbers = (a % num, b % num) if costs.microbatch_scale else ()
+            alike.setdefault((a // width, b // width, *numbers), []).append(first)
+        for key, positions in alike.items():
+            alone = [
+                costs.op_time(OpKind(row // schedule.num_stages), schedule.placement, row % schedule.num_stages, rank)
+                for row in key[:2]
+            ]
+            if costs.microbatch_scale:
+                alone = [time * costs.microbatch_scale[m] for time, m in zip(alone, key[2:], strict=True)]
+            time = costs.pair_time(alone[0], alone[1], schedule.placement, rank)
+            result.setdefault(time, []).extend(positions)
     return result

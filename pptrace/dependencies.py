@@ -15,7 +15,7 @@ an op of the same stage and rank, so that the rank's own order delivers it, or n
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain
+from itertools import chain, repeat
 from operator import gt
 from typing import TYPE_CHECKING
 
@@ -230,18 +230,18 @@ def _require_one_rank_per_stage(schedule: Schedule) -> None:
 def _require_its_copy(schedule: Schedule) -> None:
     """In two-way placements: every microbatch on the copy of its direction."""
     placement, stages, num = schedule.placement, schedule.num_stages, schedule.num_microbatches
-    width = num * schedule.num_steps
+    width, first_up = num * schedule.num_steps, (num + 1) // 2
     for rank in range(schedule.num_ranks):
         positions = schedule.positions(rank)
-        for code in {
-            code // width % stages * num + code % num for code in schedule.codes[positions.start : positions.stop]
-        }:
-            stage, microbatch = divmod(code, num)
-            home = placement.rank_of(stage, microbatch, num)
+        codes = schedule.codes[positions.start : positions.stop]
+        copies = {code // width % stages * 2 + (code % num >= first_up) for code in codes}
+        for stage, up in map(divmod, copies, repeat(2)):
+            home = placement.rank_of(stage, num - 1 if up else 0, num)
             if home != rank:
+                strays = (c % num for c in codes if c // width % stages == stage and (c % num >= first_up) == up)
                 message = (
-                    f"rank {rank} runs stage {stage} of microbatch {microbatch}, whose copy of the stage lives on rank {home}; "
-                    "in a two-way placement the first half of the microbatches goes down, the others go up"
+                    f"rank {rank} runs stage {stage} of microbatch {min(strays)}, whose copy of the stage lives on "
+                    f"rank {home}; in a two-way placement the first half of the microbatches goes down, the others go up"
                 )
                 raise ScheduleError(message)
 

@@ -204,7 +204,7 @@ def _run(
             elif awaited == GATHER:
                 arrival, awaited = gathered.arrival(i)
             else:
-                arrival, awaited = _pair_arrival(deps, arrivals, i)
+                arrival, awaited = _pair_arrival(deps.inputs, arrivals, i)
             if arrival < 0:  # asleep until `awaited` is done
                 if sleepers[awaited] < 0:
                     sleepers[awaited] = rank
@@ -228,16 +228,16 @@ def _run(
     return ends, arrivals, link.departures if link else {}
 
 
-def _pair_arrival(deps: Dependencies, arrivals: list[int], first: int) -> tuple[int, int]:
+def _pair_arrival(inputs: list[int], arrivals: list[int], first: int) -> tuple[int, int]:
     """(when both inputs of the pair at `first` are there, _PAIR), or (-1, the producer that is not done)."""
-    latest = 0
-    for position in (first, first + 1):
-        awaited = deps.inputs[position]
-        if awaited >= 0:
-            if arrivals[awaited] < 0:
-                return -1, awaited
-            latest = max(latest, arrivals[awaited])
-    return latest, _PAIR
+    one, other = inputs[first], inputs[first + 1]
+    at_one = arrivals[one] if one >= 0 else 0
+    if at_one < 0:
+        return -1, one
+    at_other = arrivals[other] if other >= 0 else 0
+    if at_other < 0:
+        return -1, other
+    return (at_one if at_one > at_other else at_other), _PAIR
 
 
 class _Gathered:

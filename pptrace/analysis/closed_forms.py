@@ -55,7 +55,11 @@ def closed_forms(timeline: Timeline, found: dict[str, Metric], *, soonest: bool)
     order = _differing_order(schedule, params)
     timing = [
         *unequal,
-        *([] if schedule.num_steps == 1 else [f"one optimizer step (here {schedule.num_steps})"]),
+        *(
+            []
+            if schedule.num_steps == 1 or schedule.asynchronous
+            else [f"one optimizer step (here {schedule.num_steps})"]
+        ),
         *([] if soonest else ["every op starts as early as it can"]),
         *([] if timeline.costs.link == "latency" else [f"messages do not contend (here --link {timeline.costs.link})"]),
     ]
@@ -74,7 +78,8 @@ def closed_forms(timeline: Timeline, found: dict[str, Metric], *, soonest: bool)
 def params_of(schedule: Schedule) -> Params:
     """The parameters that the schedule was built from, read from its sizes and options."""
     known = {name: value for name, value in schedule.options.items() if name in Params._fields}
-    return Params(schedule.num_ranks, schedule.num_microbatches, schedule.num_chunks)._replace(**known)  # type: ignore[arg-type]
+    sizes = Params(schedule.num_ranks, schedule.num_microbatches, schedule.num_chunks, num_steps=schedule.num_steps)
+    return sizes._replace(**known)  # type: ignore[arg-type]
 
 
 def equal_costs(timeline: Timeline) -> tuple[EqualCosts, list[str]]:
@@ -102,7 +107,10 @@ def equal_costs(timeline: Timeline) -> tuple[EqualCosts, list[str]]:
         failing.append("equal links (c differs)")
     if len(set(costs.microbatch_scale)) > 1:
         failing.append("equal microbatches (microbatch_scale differs)")
-    return EqualCosts(**numbers, c=costs.comm[0]), failing
+    overlap = costs.overlap
+    if isinstance(overlap, Fraction) and costs.forward.per != "rank":
+        overlap *= placement.stages_per_rank(0)
+    return EqualCosts(**numbers, c=costs.comm[0], overlap=overlap, update=costs.reduce + costs.step_time), failing
 
 
 def _span(values: Values) -> str:
@@ -152,6 +160,8 @@ def _compare(
     metric = found[claim.metric]
     scale = 1 if metric.unit != "time" else timeline.ticks_per_unit
     traced = tuple(Fraction(value.numerator, value.denominator * scale) for value in metric.values)
+    if claim.largest:
+        traced = (max(traced),)
     claimed = tuple(claim.values) if evaluated else ()
     if len(claimed) == 1 < len(traced):
         claimed *= len(traced)

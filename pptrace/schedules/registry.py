@@ -7,6 +7,7 @@ up by themselves.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,6 @@ from pptrace.model import positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from fractions import Fraction
 
     from pptrace.model import Schedule
 
@@ -37,13 +37,18 @@ DEFAULT_MAX_OPS = 2_000_000
 
 
 class Params(NamedTuple):
-    """The sizes and choices that make a schedule. `num_chunks`, `group`, `order` are None where they were not given."""
+    """The sizes and choices that make a schedule. `num_chunks`, `group`, `order` are None where they were not given.
+
+    `num_steps` is only for schedules without a flush, whose steps run into one another; the others are made one step long
+    and repeated by `updates.with_updates`.
+    """
 
     num_ranks: int
     num_microbatches: int
     num_chunks: int | None = None
     group: int | None = None
     order: str | None = None
+    num_steps: int = 1
 
 
 class Condition(NamedTuple):
@@ -57,7 +62,8 @@ class EqualCosts(NamedTuple):
     """Exact costs of one microbatch on one rank when all ranks are alike (what closed forms are written in).
 
     `activation` (M_B) and `kept_for_w` (M_W) are the sizes that one microbatch holds on one rank, before and after its I;
-    None where no sizes are given.
+    None where no sizes are given. `overlap` is what an overlapped pair lasts, as in `Costs`; `update` is the time of one
+    rank's REDUCE and STEP together, which delays what follows where there is no flush.
     """
 
     f: Fraction
@@ -66,6 +72,8 @@ class EqualCosts(NamedTuple):
     c: Fraction
     activation: Fraction | None = None
     kept_for_w: Fraction | None = None
+    overlap: str | Fraction = "sum"
+    update: Fraction = Fraction(0)
 
     @property
     def i(self) -> Fraction:
@@ -88,6 +96,8 @@ class Claim(NamedTuple):
     """Whether it follows from the order alone, whatever the ops cost (peaks of orders that do not split B)."""
     of_sizes: bool = False
     """Whether `values` are made of sizes only, so that they can be shown even where stages are unequal."""
+    largest: bool = False
+    """Whether the one value is that of the largest of the ranks, and says nothing of the others."""
 
 
 class Entry(NamedTuple):
@@ -152,7 +162,8 @@ def build(name: str, params: Params, *, max_ops: int = DEFAULT_MAX_OPS) -> Sched
     found = entry(name)
     params = checked(found, params)
     chunks = params.num_chunks or 1
-    estimate = params.num_ranks * params.num_microbatches * chunks * (3 if found.splits else 2)
+    steps = params.num_steps if found.asynchronous else 1
+    estimate = params.num_ranks * params.num_microbatches * chunks * steps * (3 if found.splits else 2)
     if estimate > max_ops:
         message = (
             f"{name} with P={params.num_ranks} M={params.num_microbatches} has {estimate:,} ops, over the limit of "
@@ -173,6 +184,7 @@ def checked(found: Entry, params: Params) -> Params:
     """`params` with defaults filled in; `ParameterError` for what the schedule does not take or forbids."""
     positive(params.num_ranks, "-P (ranks)")
     positive(params.num_microbatches, "-M (microbatches)")
+    positive(params.num_steps, "--steps")
     for value, option, flag in (
         (params.num_chunks, "chunks", "-v (chunks)"),
         (params.group, "group", "--group"),
