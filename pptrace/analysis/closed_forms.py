@@ -76,10 +76,19 @@ def closed_forms(timeline: Timeline, found: dict[str, Metric], *, soonest: bool)
 
 
 def params_of(schedule: Schedule) -> Params:
-    """The parameters that the schedule was built from, read from its sizes and options."""
-    known = {name: value for name, value in schedule.options.items() if name in Params._fields}
-    sizes = Params(schedule.num_ranks, schedule.num_microbatches, schedule.num_chunks, num_steps=schedule.num_steps)
-    return sizes._replace(**known)  # type: ignore[arg-type]
+    """The parameters that the schedule was built from, read from its sizes and options.
+
+    Options may come from a file: those that no builder writes are left out.
+    """
+    group, order = schedule.options.get("group"), schedule.options.get("order")
+    return Params(
+        schedule.num_ranks,
+        schedule.num_microbatches,
+        schedule.num_chunks,
+        group=group if isinstance(group, int) else None,
+        order=order if isinstance(order, str) else None,
+        num_steps=schedule.num_steps,
+    )
 
 
 def equal_costs(timeline: Timeline) -> tuple[EqualCosts, list[str]]:
