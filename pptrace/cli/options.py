@@ -64,8 +64,19 @@ class ScheduleOptions(NamedTuple):
     global_batch: int | None = None
     microbatch_size: int | None = None
     data_parallel: int | None = None
+    activation_bytes: str | None = None
+    boundary_bytes: str | None = None
+    weight_bytes: str | None = None
+    gradient_bytes: str | None = None
+    optimizer_bytes: str | None = None
     max_ops: int | None = None
     from_format: str | None = None
+    letter_b: str | None = None
+
+    @staticmethod
+    def counts() -> tuple[str, ...]:
+        """Fields that are whole numbers."""
+        return ("num_ranks", "num_microbatches", "num_chunks", "group", "steps")
 
 
 SIZE_FIELDS = {
@@ -97,6 +108,15 @@ COST_FIELDS = {
     "step_time": "--step-time",
 }
 """Fields that decide times, and the option that gives them."""
+
+SIZE_OPTIONS = {
+    "activation_bytes": ("--activation-bytes", "activation"),
+    "boundary_bytes": ("--boundary-bytes", "boundary"),
+    "weight_bytes": ("--weight-bytes", "weights"),
+    "gradient_bytes": ("--gradient-bytes", "gradients"),
+    "optimizer_bytes": ("--optimizer-bytes", "optimizer"),
+}
+"""Fields that are sizes: the option that gives them, and their name in `costs.Sizes`."""
 
 SOURCE_KEYS = {
     "P": "num_ranks",
@@ -130,6 +150,7 @@ CHOICES = {
     "link": ("latency", "serial"),
     "optimizer": ("barrier", "per-stage"),
     "recompute": ("full", "early"),
+    "letter_b": ("auto", "full", "input"),
 }
 """Fields that take one of a few words."""
 
@@ -180,8 +201,19 @@ _SCHEDULE_OPTIONS = (
     _count(("--global-batch",), "Samples of one optimizer step, over all replicas: gives M.", "global_batch"),
     _count(("--microbatch-size",), "Samples in a microbatch; default 1.", "microbatch_size"),
     _count(("--data-parallel",), "Data-parallel replicas; default 1.", "data_parallel"),
+    _text(
+        ("--activation-bytes",),
+        "Saved by a forward of one microbatch on one rank; 4096, 1.5GiB.",
+        "activation_bytes",
+        "SIZE",
+    ),
+    _text(("--boundary-bytes",), "The tensor between two stages, of one microbatch.", "boundary_bytes", "SIZE"),
+    _text(("--weight-bytes",), "Weights of one rank.", "weight_bytes", "SIZE"),
+    _text(("--gradient-bytes",), "Gradients of one rank.", "gradient_bytes", "SIZE"),
+    _text(("--optimizer-bytes",), "Optimizer states of one rank.", "optimizer_bytes", "SIZE"),
     _count(("--max-ops",), "Refuse schedules with more ops than this; default 2 million.", "max_ops"),
     click.option("--from", "from_format", metavar="FORMAT", help="Format of the input; default: by suffix or content."),
+    _choice("--letter-b", "What B means in a schedule file: the full backward, or the input half.", "letter_b"),
 )
 
 

@@ -112,13 +112,15 @@ def _naming(path: str, write: Callable[[], None]) -> None:
         raise OSError(error.errno, error.strerror, path) from None
 
 
-def use_color(choice: str | None = None) -> bool:
-    """Whether stdout gets colour: `--color`, else NO_COLOR, FORCE_COLOR, TERM=dumb, else whether it is a terminal."""
-    if choice is None:
-        context = click.get_current_context(silent=True)
-        choice = context.find_root().obj if context is not None else None
+def use_color(*, to_file: bool = False) -> bool:
+    """Whether the result gets colour: `--color`, else (never in a file) NO_COLOR, FORCE_COLOR, TERM=dumb, else whether
+    stdout is a terminal."""
+    context = click.get_current_context(silent=True)
+    choice = context.find_root().obj if context is not None else None
     if choice in ("always", "never"):
-        return choice == "always"
+        return bool(choice == "always")
+    if to_file:
+        return False
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

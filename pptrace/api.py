@@ -1,0 +1,178 @@
+"""The library's front door: from a name and numbers to a report, in one call. What the command line does before it prints,
+it does here, so that both make the same schedule and the same times."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from pptrace.analysis.report import Report
+from pptrace.costs import Costs, Values
+from pptrace.errors import DeadlockError, ParameterError
+from pptrace.model import OpKind, Schedule
+from pptrace.rationals import parse_rational
+from pptrace.schedules.registry import DEFAULT_MAX_OPS, Params, build, entry, with_remedy
+from pptrace.timeline import Timeline, simulate_schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Number = int | float | str | Fraction
+
+
+class Recipe(NamedTuple):
+    """Everything that makes a registered schedule: its parameters, and what is done to its order."""
+
+    name: str
+    params: Params
+    split_backward: bool = False
+    recompute: str = ""
+    """"full", "early" or empty."""
+    joint_update: bool = True
+    max_ops: int = DEFAULT_MAX_OPS
+
+    @property
+    def splits(self) -> bool:
+        """Whether I and W run, or pairs: decides the default costs."""
+        return self.split_backward or entry(self.name).splits
+
+
+def make_schedule(recipe: Recipe) -> Schedule:
+    """The order of all steps, with REDUCE and STEP where the schedule has a flush.
+
+    Raises `ParameterError` for parameters that the schedule forbids and `LimitError` for more than `max_ops` ops.
+    """
+    schedule = build(recipe.name, recipe.params, max_ops=recipe.max_ops)
+    if recipe.split_backward or recipe.recompute:
+        from pptrace.schedules.transforms import recompute, split_backward  # noqa: PLC0415  (rarely used)
+
+        if recipe.split_backward:
+            schedule = split_backward(schedule)
+        if recipe.recompute:
+            schedule = recompute(schedule, early=recipe.recompute == "early")
+    if schedule.asynchronous:
+        return schedule
+    from pptrace.schedules.updates import with_updates  # noqa: PLC0415
+
+    return with_updates(schedule, recipe.params.num_steps, joint=recipe.joint_update, max_ops=recipe.max_ops)
+
+
+def time_schedule(recipe: Recipe, costs: Costs) -> Timeline:
+    """Make and time a registered schedule. A `DeadlockError` says what to do where the schedule knows it."""
+    schedule = make_schedule(recipe)
+    try:
+        return simulate_schedule(schedule, costs)
+    except DeadlockError as error:
+        raise with_remedy(error, recipe.name, recipe.params) from None
+
+
+def with_defaults(
+    *,
+    forward: Values | None = None,
+    backward: Values | None = None,
+    weight_grad: Values | None = None,
+    splits: bool,
+    per: str = "rank",
+) -> Costs:
+    """The default costs: f=1; b=2 where a schedule splits its backward or overlaps, else 1; w=b/2."""
+    full = backward or Values((Fraction(2 if splits else 1),), per)
+    half = weight_grad or Values(tuple(number / 2 for number in full.numbers), full.per)
+    return Costs(forward=forward or Values((Fraction(1),), per), backward=full, weight_grad=half)
+
+
+class Simulation(Report):
+    """A report that shows itself: as text when printed, as a figure in a notebook."""
+
+    def __str__(self) -> str:
+        from pptrace.render.text import report_text  # noqa: PLC0415  (only where something is drawn)
+
+        return report_text(self)
+
+    def _repr_html_(self) -> str:
+        from html import escape  # noqa: PLC0415
+
+        return f'<pre style="line-height: 1.2">{escape(str(self))}</pre>'
+
+
+def simulate(
+    schedule: str | Schedule,
+    *,
+    ranks: int | None = None,
+    microbatches: int | None = None,
+    chunks: int | None = None,
+    group: int | None = None,
+    order: str | None = None,
+    forward: Number | Sequence[Number] | None = None,
+    backward: Number | Sequence[Number] | None = None,
+    weight_grad: Number | Sequence[Number] | None = None,
+    comm: Number | Sequence[Number] = 0,
+    cost_per: str = "rank",
+    link: str = "latency",
+    overlap: str | int | Fraction = "sum",
+    reduce: Number = 0,
+    step_time: Number = 0,
+    costs: Costs | None = None,
+    steps: int = 1,
+    joint_update: bool = True,
+    split_backward: bool = False,
+    recompute: str = "",
+    max_ops: int = DEFAULT_MAX_OPS,
+) -> Simulation:
+    """Time a registered schedule, or one of your own, and report on it.
+
+    `schedule` is a registered name, with `ranks` and `microbatches`, or a `Schedule`, which brings its own sizes.
+    Times are numbers (a float counts as the decimal that Python prints), fractions (`"3/2"`), or lists with one value per
+    rank; `backward` is the full backward (I + W) and `weight_grad` its W part, of one microbatch on one rank
+    (`cost_per="op"`: of one op). `costs` gives all of it at once. Defaults are those of the command line.
+
+        >>> simulate("1f1b", ranks=4, microbatches=4).metrics["bubble_over_elapsed"].value
+        Ratio(numerator=6, denominator=14)
+
+    Raises `ParameterError`, `LimitError`, `ScheduleError` or `DeadlockError`.
+    """
+    if isinstance(schedule, Schedule):
+        splits = bool(schedule.kinds() & {OpKind.I, OpKind.W}) or bool(schedule.pairs)
+    elif ranks is None or microbatches is None:
+        message = f'simulate({schedule!r}) needs ranks and microbatches, for example simulate("1f1b", ranks=4, microbatches=8)'
+        raise ParameterError(message)
+    else:
+        recipe = Recipe(
+            schedule,
+            Params(ranks, microbatches, chunks, group, order, steps),
+            split_backward,
+            recompute,
+            joint_update,
+            max_ops,
+        )
+        splits = recipe.splits
+    if costs is None:
+        costs = with_defaults(
+            forward=_values(forward, "forward", cost_per),
+            backward=_values(backward, "backward", cost_per),
+            weight_grad=_values(weight_grad, "weight_grad", cost_per),
+            splits=splits,
+            per=cost_per,
+        )._replace(
+            comm=_numbers(comm, "comm"),
+            link=link,
+            overlap=overlap if isinstance(overlap, str) else Fraction(overlap),
+            reduce=_exact(reduce, "reduce"),
+            step_time=_exact(step_time, "step_time"),
+        )
+    if isinstance(schedule, Schedule):
+        return Simulation(simulate_schedule(schedule, costs))
+    return Simulation(time_schedule(recipe, costs))
+
+
+def _values(given: Number | Sequence[Number] | None, what: str, per: str) -> Values | None:
+    return None if given is None else Values(_numbers(given, what), per)
+
+
+def _numbers(given: Number | Sequence[Number], what: str) -> tuple[Fraction, ...]:
+    if isinstance(given, (int, float, str, Fraction)):
+        return (_exact(given, what),)
+    return tuple(_exact(number, what) for number in given)
+
+
+def _exact(given: Number, what: str) -> Fraction:
+    return given if isinstance(given, Fraction) else parse_rational(str(given), what)

@@ -1,0 +1,127 @@
+"""`pptrace show`: a schedule or a trace as a grid, with lifetimes, phases, metrics and idle time."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from pptrace.cli.options import (
+    ScheduleOptions,
+    common_options,
+    output_options,
+    parse_count,
+    schedule_options,
+    source_argument,
+)
+from pptrace.cli.output import deliver, is_terminal, use_color, warn
+from pptrace.cli.source import load
+from pptrace.errors import ParameterError
+from pptrace.render.options import SECTIONS, RenderOptions, parse_ranks, parse_sections, parse_window
+
+if TYPE_CHECKING:
+    from pptrace.analysis.report import Report
+
+LEAST_WIDTH = 20
+
+
+@click.command()
+@source_argument
+@schedule_options
+@click.option(
+    "--width", metavar="N", help="Cut wide grids into panels of N characters; default: the terminal's, none in a pipe."
+)
+@click.option("--window", metavar="T0:T1", help="Only this part of the time axis; either end may be left out.")
+@click.option("--only-ranks", metavar="LIST", help="Only these ranks, for example 0,3-5.")
+@click.option("--compact", is_flag=True, help="One character per column, without microbatch numbers.")
+@click.option("--one-based", is_flag=True, help="Count stages and microbatches from 1.")
+@click.option("--section", multiple=True, metavar="NAME", help=f"Only this part (repeatable): {', '.join(SECTIONS)}.")
+@output_options("text", "json", "jsonl")
+@common_options
+def command(
+    source: str,
+    options: ScheduleOptions,
+    width: str | None,
+    window: str | None,
+    only_ranks: str | None,
+    compact: bool,
+    one_based: bool,
+    section: tuple[str, ...],
+    to: str | None,
+    output: str | None,
+) -> None:
+    """Draw a schedule or a trace on a time axis, with activation lifetimes, phases, exact metrics and idle time by cause.
+
+    \b
+    Examples:
+      pptrace show 1f1b -P 4 -M 4
+      pptrace show interleaved -P 4 -M 8 -v 2 -b 2 -c 0.5 --section grid --section metrics
+      pptrace show trace.json --window 4:10
+      pptrace trace gpipe -P 4 -M 4 | pptrace show -
+    """
+    to_file = output not in (None, "-")
+    drawing = RenderOptions(
+        width=_width(width, to_terminal=not to_file and is_terminal()),
+        window=parse_window(window) if window is not None else None,
+        compact=compact,
+        one_based=one_based,
+        sections=parse_sections(section),
+    )
+    chosen = _format(to, output)
+    loaded = load(source, options)
+    report = loaded.report()
+    for finding in loaded.findings:
+        warn(finding)
+    if chosen != "text":
+        from pptrace.formats import load as load_format  # noqa: PLC0415  (drawing needs no JSON)
+
+        deliver(load_format(chosen).write(report), output)
+        return
+    if only_ranks is not None:
+        drawing = drawing._replace(only_ranks=parse_ranks(only_ranks, report.schedule.num_ranks))
+    deliver(_drawn(report, drawing, colored=use_color(to_file=to_file)), output)
+
+
+def _drawn(report: Report, drawing: RenderOptions, *, colored: bool) -> str:
+    if colored:
+        from pptrace.render.terminal import color_system, report_ansi  # noqa: PLC0415  (the only path to rich)
+
+        return report_ansi(report, drawing, color_system(os.environ))
+    from pptrace.render.text import report_text  # noqa: PLC0415
+
+    return report_text(report, drawing)
+
+
+def _format(to: str | None, output: str | None) -> str:
+    if to is not None:
+        return to
+    if output is None or output == "-":
+        return "text"
+    from pptrace.formats import by_suffix  # noqa: PLC0415
+
+    found = by_suffix(output, writing=True)
+    if found is not None and found not in ("json", "jsonl", "grid"):
+        message = f"show writes text, json or jsonl; `pptrace convert` makes {output[-60:]}"
+        raise ParameterError(message)
+    return found if found in ("json", "jsonl") else "text"
+
+
+def _width(given: str | None, *, to_terminal: bool) -> int | None:
+    """The number of characters of a line: as given, the terminal's, or None: never folded."""
+    if given is not None:
+        width = parse_count(given, "--width")
+        if width < LEAST_WIDTH:
+            message = f"--width must be at least {LEAST_WIDTH} characters, got {width}"
+            raise ParameterError(message)
+        return width
+    if not to_terminal:
+        return None
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and 0 < len(columns) < 6 and int(columns) >= LEAST_WIDTH:
+        return int(columns)
+    try:
+        return max(os.get_terminal_size(sys.stdout.fileno()).columns, LEAST_WIDTH)
+    except (OSError, ValueError):
+        return 80

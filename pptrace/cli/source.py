@@ -1,0 +1,344 @@
+"""NAME | FILE | -: what a command's argument means, and the schedule or timeline behind it.
+
+A registered name wins; anything with a separator, a suffix or `./` is a path; `-` is standard input; anything else is a
+misspelt name. Options that make a schedule belong to names; a file brings its own order.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from pptrace.api import Recipe, make_schedule, time_schedule
+from pptrace.cli.costs import costs_of, sizes_of
+from pptrace.cli.options import (
+    CHOICES,
+    COST_FIELDS,
+    SIZE_FIELDS,
+    SOURCE_KEYS,
+    ScheduleOptions,
+    parse_count,
+)
+from pptrace.dependencies import require_runnable
+from pptrace.errors import LimitError, ParameterError
+from pptrace.model import OpKind
+from pptrace.printable import printable
+from pptrace.schedules.registry import DEFAULT_MAX_OPS, REGISTRY, Params, entry, nearest
+from pptrace.timeline import Timeline, simulate_schedule
+
+if TYPE_CHECKING:
+    from pptrace.analysis.report import Report
+    from pptrace.costs import Costs
+    from pptrace.formats import Document
+    from pptrace.formats.costs_toml import CostsFile
+    from pptrace.listing import Listing
+    from pptrace.model import Schedule
+
+EXAMPLE = "pptrace show 1f1b -P 4 -M 8"
+MAX_BYTES = 256 * 1024 * 1024
+"""Larger inputs are refused before they are read."""
+
+
+class Loaded:
+    """What the user named, as far as it is asked for: the order, the times, the report. Each is made once.
+
+    `label` is safe to print. `recipe` is there for a registered name, `document` for a file.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        options: ScheduleOptions,
+        *,
+        recipe: Recipe | None = None,
+        document: Document | None = None,
+        costs_file: CostsFile | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.label = label
+        self.options = options
+        self.recipe = recipe
+        self.document = document
+        self.notes = notes
+        self._costs_file = costs_file
+        self._schedule: Schedule | None = document.schedule if document else None
+        self._timeline: Timeline | None = None
+        self._report: Report | None = None
+
+    @property
+    def listing(self) -> Listing | None:
+        """The file's order as it is written, where it is a file of orders."""
+        return self.document.listing if self.document else None
+
+    @property
+    def has_times(self) -> bool:
+        """Whether the file has times of its own."""
+        return self.document is not None and self.document.timeline is not None
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What does not agree inside the file."""
+        return self.document.findings if self.document else ()
+
+    @property
+    def schedule(self) -> Schedule:
+        """The order. Raises `ScheduleError`, with the place, where what is written is none that can be built."""
+        if self._schedule is None:
+            if self.recipe is not None:
+                self._schedule = make_schedule(self.recipe)
+            elif self.listing is not None:
+                from pptrace.formats.listings import schedule_of  # noqa: PLC0415  (only for files of orders)
+
+                made = schedule_of(self.listing)
+                self._schedule = made.schedule
+                self.notes = (*self.notes, *(note for note in made.notes if note not in self.notes))
+            else:
+                message = f"{self.label}: holds no schedule"
+                raise ParameterError(message)
+        return self._schedule
+
+    @property
+    def splits(self) -> bool:
+        """Whether I and W run, or overlapped pairs: decides the default costs."""
+        if self.recipe is not None:
+            return self.recipe.splits
+        return bool(self.schedule.kinds() & {OpKind.I, OpKind.W}) or bool(self.schedule.pairs)
+
+    def costs(self, *, splits: bool | None = None) -> Costs:
+        """What the options, the costs file and the trace say. `splits` is for commands of several schedules."""
+        recorded = self.document.timeline if self.document else None
+        base = recorded.costs if recorded is not None else None
+        return costs_of(
+            self.options, splits=self.splits if splits is None else splits, file=self._costs_file, base=base
+        )
+
+    def timeline(self, *, splits: bool | None = None) -> Timeline:
+        """The times: of the file, or computed; computed anew where a cost option is given."""
+        if self._timeline is None:
+            self._timeline = self._timed(splits)
+        return self._timeline
+
+    def _timed(self, splits: bool | None) -> Timeline:
+        recorded = self.document.timeline if self.document else None
+        if recorded is not None and not given(self.options, COST_FIELDS):
+            require_runnable(recorded.schedule, recorded.dependencies)
+            sizes = sizes_of(self.options, recorded.costs.sizes)
+            if sizes != recorded.costs.sizes:
+                recorded.costs = recorded.costs._replace(sizes=sizes)
+            return recorded
+        if self.recipe is not None:
+            return time_schedule(self.recipe, self.costs(splits=splits))
+        costs = self.costs(splits=splits)
+        placement = self.schedule.placement
+        per_rank = {len(placement.stages(rank)) for rank in range(placement.num_ranks)}
+        if len(per_rank) > 1 and "rank" in (costs.forward.per, costs.backward.per, costs.weight_grad.per):
+            message = (
+                f"{self.label}: its ranks hold unequal numbers of stages, so a time per rank is no time per op; "
+                "say --cost-per op, or give --costs FILE"
+            )
+            raise ParameterError(message)
+        return simulate_schedule(self.schedule, costs)
+
+    def report(self) -> Report:
+        """Everything that is shown of the timeline."""
+        if self._report is None:
+            from pptrace.analysis.report import Report  # noqa: PLC0415  (not every command reports)
+
+            timeline = self.timeline()
+            self._report = Report(timeline, notes=self.notes)
+        return self._report
+
+
+def given(options: ScheduleOptions, fields: dict[str, str]) -> list[str]:
+    """The flags of those of `fields` that were given."""
+    return [flag for field, flag in fields.items() if getattr(options, field) not in (None, False)]
+
+
+def load(source: str, options: ScheduleOptions) -> Loaded:
+    """What `source` means. Raises `ParameterError` for a misspelt name or options that do not belong, `FormatError` for a
+    file that cannot be read as what it is, `OSError` for one that cannot be read at all."""
+    name, settings = split_name(source)
+    if name in REGISTRY:
+        return _named(name, with_settings(options, settings, name))
+    if source == "-":
+        return _file("-", "standard input", read_stdin(), options)
+    if is_path(source):
+        return _file(source, source, read_file(source), options)
+    near = nearest(name, list(REGISTRY))
+    hint = f"did you mean {near}?" if near else "`pptrace schedules` lists the names"
+    message = f"no schedule is called {printable(name, 60)!r}; {hint} (a file is written with its suffix, or ./)"
+    raise ParameterError(message)
+
+
+def split_name(source: str) -> tuple[str, list[str]]:
+    """`interleaved,v=4` as (interleaved, [v=4]). A list of costs keeps its commas: `1f1b,f=1,2,M=4`."""
+    name, *pieces = source.split(",")
+    settings: list[str] = []
+    for piece in pieces:
+        key = piece.partition("=")[0]
+        if "=" not in piece and key not in SOURCE_KEYS and settings:
+            settings[-1] += f",{piece}"
+        else:
+            settings.append(piece)
+    return name, settings
+
+
+def with_settings(options: ScheduleOptions, settings: list[str], name: str) -> ScheduleOptions:
+    """`options` with what follows the name laid over them. Raises `ParameterError`."""
+    changes: dict[str, object] = {}
+    for setting in settings:
+        key, mark, value = setting.partition("=")
+        if key not in SOURCE_KEYS:
+            near = nearest(key, list(SOURCE_KEYS))
+            hint = f"did you mean {near}?" if near else f"known are {', '.join(SOURCE_KEYS)}"
+            message = f"{name},{printable(setting, 40)}: no key is called {printable(key, 40)!r}; {hint}"
+            raise ParameterError(message)
+        field = SOURCE_KEYS[key]
+        if field == "split_backward":
+            changes[field] = value in ("", "yes")
+        elif not mark or not value:
+            message = f"{name},{printable(setting, 40)}: needs a value, for example {name},{key}=2"
+            raise ParameterError(message)
+        elif field in CHOICES and value not in CHOICES[field]:
+            message = f"{name},{printable(setting, 40)}: {key} is {' or '.join(CHOICES[field])}"
+            raise ParameterError(message)
+        elif field in ScheduleOptions.counts():
+            changes[field] = parse_count(value, f"{name},{key}")
+        else:
+            changes[field] = value
+    return options._replace(**changes)  # type: ignore[arg-type]
+
+
+def is_path(source: str) -> bool:
+    """Whether an argument is meant as a path: it has a separator or a suffix."""
+    separators = {"/", os.sep, os.altsep or os.sep}
+    return any(separator in source for separator in separators) or os.path.splitext(source)[1] != ""
+
+
+def _named(name: str, options: ScheduleOptions) -> Loaded:
+    for flag in given(options, {"from_format": "--from", "letter_b": "--letter-b"}):
+        message = f"{flag} is for files; {name} is a registered schedule"
+        raise ParameterError(message)
+    costs_file = _costs_file(options)
+    sizes = _sizes(name, options, costs_file)
+    params = Params(
+        sizes.num_ranks, sizes.num_microbatches, options.num_chunks, options.group, options.order, options.steps or 1
+    )
+    recipe = Recipe(
+        name,
+        params,
+        options.split_backward,
+        options.recompute or "",
+        options.optimizer != "per-stage",
+        options.max_ops or DEFAULT_MAX_OPS,
+    )
+    return Loaded(name, options, recipe=recipe, costs_file=costs_file, notes=sizes.notes)
+
+
+class _Sizes(NamedTuple):
+    num_ranks: int
+    num_microbatches: int
+    notes: tuple[str, ...]
+
+
+def _sizes(name: str, options: ScheduleOptions, costs_file: CostsFile | None) -> _Sizes:
+    num_ranks, (num_microbatches, notes) = options.num_ranks, _microbatches(options)
+    if num_ranks is None and costs_file is not None and costs_file.num_stages is not None:
+        chunks = options.num_chunks or entry(name).default_chunks
+        if costs_file.num_stages % chunks == 0:
+            num_ranks = costs_file.num_stages // chunks
+    missing = [
+        text for value, text in ((num_ranks, "-P (ranks)"), (num_microbatches, "-M (microbatches)")) if value is None
+    ]
+    if num_ranks is None or num_microbatches is None:
+        message = f"{name} needs {' and '.join(missing)}, for example: pptrace show {name} -P 4 -M 8"
+        raise ParameterError(message)
+    return _Sizes(num_ranks, num_microbatches, notes)
+
+
+def _microbatches(options: ScheduleOptions) -> tuple[int | None, tuple[str, ...]]:
+    """M as given, or from the global batch: M = global batch / (microbatch size x replicas)."""
+    if options.global_batch is None:
+        for flag in given(options, {"microbatch_size": "--microbatch-size", "data_parallel": "--data-parallel"}):
+            message = f"{flag} belongs to --global-batch; give both, or -M (microbatches) alone"
+            raise ParameterError(message)
+        return options.num_microbatches, ()
+    size, replicas = options.microbatch_size or 1, options.data_parallel or 1
+    count, rest = divmod(options.global_batch, size * replicas)
+    if rest or not count:
+        message = (
+            f"--global-batch {options.global_batch} is no multiple of microbatch size x data parallel = "
+            f"{size} x {replicas} = {size * replicas}; change one of the three"
+        )
+        raise ParameterError(message)
+    if options.num_microbatches not in (None, count):
+        message = (
+            f"-M {options.num_microbatches} contradicts --global-batch {options.global_batch}: "
+            f"{options.global_batch} / ({size} x {replicas}) = {count} microbatches; leave one of the two out"
+        )
+        raise ParameterError(message)
+    note = f"M = global batch / (microbatch size x data parallel) = {options.global_batch} / ({size} x {replicas}) = {count}"
+    return count, (note,)
+
+
+def _costs_file(options: ScheduleOptions) -> CostsFile | None:
+    if options.costs is None:
+        return None
+    from pptrace.formats import costs_toml  # noqa: PLC0415  (only where a costs file is given)
+
+    return costs_toml.read(read_file(options.costs), source=options.costs)
+
+
+def _file(path: str, label: str, data: bytes, options: ScheduleOptions) -> Loaded:
+    flags = given(options, SIZE_FIELDS)
+    if flags:
+        message = f"{flags[0]} makes a registered schedule; {printable(label, 60)} brings its own order; leave it out"
+        raise ParameterError(message)
+    from pptrace import formats  # noqa: PLC0415  (a registered name reads nothing)
+
+    extra = {} if options.letter_b is None else {"letter": options.letter_b}
+    document = formats.read(data, label if path == "-" else path, options.from_format, **extra)
+    limit = options.max_ops or DEFAULT_MAX_OPS
+    if document.schedule is not None and document.schedule.num_ops > limit:
+        message = (
+            f"{label}: {document.schedule.num_ops:,} ops are over the limit of {limit:,}; raise --max-ops to take it"
+        )
+        raise LimitError(message)
+    return Loaded(
+        printable(label, 200), options, document=document, costs_file=_costs_file(options), notes=document.notes
+    )
+
+
+def read_stdin() -> bytes:
+    """All of standard input. Raises `ParameterError` where a person sits at it, or it is closed."""
+    if sys.stdin is None or sys.stdin.closed:
+        message = f"standard input is closed; name a schedule or a file, for example: {EXAMPLE}"
+        raise ParameterError(message)
+    if sys.stdin.isatty():
+        message = (
+            "- is standard input, and nothing is piped into it; try: pptrace trace 1f1b -P 4 -M 4 | pptrace show -"
+        )
+        raise ParameterError(message)
+    return _limited(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input")
+
+
+def read_file(path: str) -> bytes:
+    """All of a file. Raises `OSError`, or `LimitError` for one that is too large."""
+    if "\0" in path:
+        message = f"{printable(path, 60)}: a file name cannot hold a zero byte"
+        raise ParameterError(message)
+    if path == "-":
+        return read_stdin()
+    with open(path, "rb") as stream:
+        if stat.S_ISDIR(os.fstat(stream.fileno()).st_mode):
+            raise IsADirectoryError(21, "is a directory", path)
+        return _limited(stream.read(MAX_BYTES + 1), path)
+
+
+def _limited(data: bytes, what: str) -> bytes:
+    if len(data) > MAX_BYTES:
+        message = f"{what}: more than {MAX_BYTES:,} bytes; is it the right file?"
+        raise LimitError(message)
+    return data
