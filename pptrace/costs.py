@@ -13,7 +13,7 @@ from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.errors import ParameterError
-from pptrace.model import OpKind
+from pptrace.model import BOUNDARY_KINDS, OpKind
 from pptrace.rationals import text_of
 
 if TYPE_CHECKING:
@@ -277,14 +277,15 @@ def durations(schedule: Schedule, costs: Costs) -> Durations:
     }
     pair_times = _pair_times(schedule, costs)
     scale = costs.microbatch_scale or (Fraction(1),)
-    denominators = {(time * factor).denominator for time in set(times.values()) for factor in set(scale)}
+    scaled = {time for (kind, _, _), time in times.items() if kind not in BOUNDARY_KINDS}
+    denominators = {(time * factor).denominator for time in scaled for factor in set(scale)}
+    denominators |= {time.denominator for (kind, _, _), time in times.items() if kind in BOUNDARY_KINDS}
     denominators |= {hop.denominator for hop in hops.values()} | {time.denominator for time in pair_times}
     unit = lcm(*denominators)
 
     by_code = _Filler(schedule, kinds)
     for (kind, stage, up), time in times.items():
-        scaled = kind in (OpKind.REDUCE, OpKind.STEP)
-        by_code.fill(kind, stage, up, [time] if scaled else [time * factor for factor in scale], unit)
+        by_code.fill(kind, stage, up, [time] if kind in BOUNDARY_KINDS else [time * factor for factor in scale], unit)
     ticks = by_code.at_positions()
     for time, positions in pair_times.items():
         block = int(time * unit)

@@ -10,6 +10,7 @@ from pptrace.costs import Costs, Values, check_costs, durations, hop_latency, li
 from pptrace.errors import ParameterError
 from pptrace.model import Op, OpKind, Placement, Schedule
 from pptrace.schedules.registry import Params, build
+from pptrace.schedules.updates import with_updates
 
 F, B, I, W = OpKind.F, OpKind.B, OpKind.I, OpKind.W  # noqa: E741
 UNEVEN = Placement("file", (0, 0, 1), 2)
@@ -181,6 +182,14 @@ def test_microbatches_of_unequal_size() -> None:
     timing = durations(build("gpipe", Params(1, 3)), Costs(values(1), values(2), microbatch_scale=scale))
     assert timing.ticks_per_unit == 2
     assert timing.ticks == [2, 1, 6, 4, 2, 12]
+
+
+def test_an_update_keeps_its_own_fraction_beside_scaled_microbatches() -> None:
+    """Microbatches of 3/2 x 2 are whole, a REDUCE of 4/3 is not: ticks of a third."""
+    schedule = with_updates(build("gpipe", Params(1, 1)))
+    costs = Costs(values("3/2"), values(3), reduce=Fraction(4, 3), microbatch_scale=(Fraction(2),))
+    timing = durations(schedule, costs)
+    assert (timing.ticks, timing.ticks_per_unit) == ([9, 18, 4, 0], 3)
 
 
 def test_both_ops_of_a_pair_carry_the_block() -> None:
