@@ -51,6 +51,13 @@ class Canvas:
     def label(self, text: str) -> Piece:
         return (f"{text:<{self.label_width}} |", PLAIN)
 
+    def goes_on(self, cell: PlacedCell) -> bool:
+        """Whether a cell has room behind its text to be marked. In a picture that is exact one column is the least there
+        is, and nothing has to say that an op fills it."""
+        if self.layout.scale.exact and cell.width == 1:
+            return False
+        return cell.width * self.layout.column_width > len(cell.text) + self.apart
+
     def _panels(self, room: int | None) -> list[tuple[int, int]]:
         """[from, to) in columns. A panel ends where no cell's text is cut, if there is such a place."""
         total = self.layout.num_columns
@@ -160,7 +167,7 @@ def _cell_text(
         text = GOES_ON + text if len(text) < room else GOES_ON
     elif cell.cut_left and len(text) < room:
         text = GOES_ON + text
-    text = text[:room].ljust(room, GOES_ON)
+    text = text[:room].ljust(room, GOES_ON if canvas.goes_on(cell) else " ")
     styles = [style_of(kind, shade) for _, kind, shade in cell.parts]
     if len(styles) == 1:
         return text, [(0, room, styles[0])]
@@ -175,13 +182,18 @@ def _idle(canvas: Canvas, chars: list[str], start: int, at: int, until: int, wai
     """Fill [at, until) with the marks of idle time."""
     if until <= at:
         return
-    edges = [at]
-    for begin, finish in waits:
-        edges += [edge for edge in (begin, finish) if at < edge < until]
+    edges, flights = [at], set()
+    for index in range(max(bisect_right(waits, (at, at)) - 1, 0), len(waits)):
+        begin, finish = waits[index]
+        if begin >= until:
+            break
+        if max(begin, at) < min(finish, until):
+            edges += [edge for edge in (begin, finish) if at < edge < until]
+            flights.add(max(begin, at))
     edges.append(until)
     narrow = canvas.layout.column_width == 1 and not canvas.layout.compact
     for begin, finish in pairwise(edges):
-        mark = FLIGHT if any(a <= begin < b for a, b in waits) else IDLE
+        mark = FLIGHT if begin in flights else IDLE
         for place in range(begin, finish, _period(canvas)):
             if place == finish - 1 and narrow and (place > begin or mark == IDLE):
                 break  # it would touch the next cell, and reads as part of it

@@ -18,7 +18,9 @@ def time_text(ticks: int, ticks_per_unit: int) -> str:
 
 
 def decimal(value: Fraction, places: int = 3) -> str:
-    """`value` rounded half up to `places` decimals."""
+    """`value` rounded half up to `places` decimals, or to three digits that say something where it is smaller."""
+    while value and abs(value) * 10 ** (places - 2) < 1:
+        places += 1
     scaled = (abs(value) * 10**places * 2 + 1) // 2
     whole, part = divmod(scaled, 10**places)
     return f"{'-' if value < 0 else ''}{whole}.{part:0{places}d}"

@@ -106,7 +106,7 @@ def phases(report: Report, names: Names, ranks: Iterable[int]) -> Table:
     )
 
 
-def metrics(report: Report) -> list[MetricLine]:
+def metrics(report: Report, names: Names) -> list[MetricLine]:
     """Every metric with its definition, and its closed forms where the schedule has some."""
     unit = report.timeline.ticks_per_unit
     found = report.metrics
@@ -119,7 +119,7 @@ def metrics(report: Report) -> list[MetricLine]:
         values = per_rank(texts) if metric.per == "rank" else texts
         forms = [comparison for comparison in report.closed_forms if comparison.metric == key]
         remarks = [_closed_form(comparison) for comparison in forms]
-        if key == "peak_activations" and report.memory.unit == "activations":
+        if key == "peak_activations" and names.by_stage:
             remarks.append(_bound(report))
         definition = metric.definition + (f"; denominator: {metric.denominator}" if metric.denominator else "")
         lines.append(
@@ -135,7 +135,7 @@ def _closed_form(comparison: Comparison) -> str:
     if comparison.verdict == AGREES:
         return f"{stated}, agrees"
     if comparison.verdict == NOT_HERE:
-        return f"{stated}, does not apply: it needs {' and '.join(comparison.failing)}"
+        return f"{stated}, does not apply: it needs {', '.join(comparison.failing)}"
     return f"{stated}, DIFFERS from the trace"
 
 

@@ -109,8 +109,7 @@ class _Page:
         signs.append((".", PLAIN, "idle"))
         if any(row.waits for row in layout.rows):
             signs.append(("~", PLAIN, "idle, its message is under way"))
-        apart = self.canvas.apart
-        if any(len(c.text) + apart < c.width * layout.column_width for row in layout.rows for c in row.cells):
+        if any(self.canvas.goes_on(cell) for row in layout.rows for cell in row.cells):
             signs.append(("-", PLAIN, "the op goes on"))
         if any(len(cell.parts) > 1 for row in layout.rows for cell in row.cells) and not layout.compact:
             signs.append(("+", PLAIN, "two ops overlap"))
@@ -212,7 +211,7 @@ class _Page:
         return [*cuts, (first, len(widths))]
 
     def metrics(self) -> list[Line]:
-        found = tables.metrics(self.report)
+        found = tables.metrics(self.report, self.names)
         label_width = max(len(line.label) for line in found) + 3
         beside = self.options.width is None or self.options.width >= _LEAST_BESIDE
         narrowest, widest = _VALUE_WIDTHS
@@ -234,7 +233,7 @@ class _Page:
         if not beside or len(metric.values) > 1 or len(metric.values[0]) > value_width - 2:
             lines += [plain(label + value) for label, value in rows]
             indent = " " * (label_width + value_width if beside else 4)
-            width = min(self.options.width or PROSE, len(indent) + _REMARKS)
+            width = min(self.options.width or len(indent) + _REMARKS, len(indent) + _REMARKS)
             return lines + [[(line, style)] for text, style in remarks for line in _indented(text, indent, width)]
         label, value = rows[0]
         first = f"{label}{value:<{value_width}}"
