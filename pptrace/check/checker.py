@@ -1,0 +1,133 @@
+"""The entry point: everything that can be said against a listing, a schedule or a timeline, and the verdict on its progress."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from pptrace.check.findings import CheckReport, Finding, Place, Verdict, ordered
+from pptrace.check.messages import Messages
+from pptrace.check.program import Program, from_listing, from_schedule
+from pptrace.check.runs import GROUPINGS, SENDS, Assumptions, run_program
+from pptrace.check.state import StoredLifetime, state_findings
+from pptrace.check.structure import Structure
+from pptrace.errors import ParameterError
+from pptrace.listing import Listing
+from pptrace.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
+    from pptrace.costs import Costs
+    from pptrace.model import Schedule
+
+MOST_OF_A_KIND = 20
+"""So many findings of one kind are told one by one; the others are counted in one more."""
+
+
+class CheckOptions(NamedTuple):
+    """What the check assumes and asks for. `num_microbatches`: M, where the file's own count is not to be believed.
+
+    `sends` "buffered" or "rendezvous", `grouping` "per-op" or "batched", `tags`: how messages behave. `buffers`: slots of a
+    ring per stage; `max_activations`: allowed per rank; `release`: "own" or "oldest". `tolerance`: time that a measured op
+    may start too early, in units of time. `advice`: also say what is legal but wasteful, with `costs` where given.
+    """
+
+    sends: str = "buffered"
+    grouping: str = "per-op"
+    tags: bool = True
+    num_microbatches: int | None = None
+    buffers: int | None = None
+    max_activations: int | None = None
+    release: str = "own"
+    tolerance: Fraction | int = 0
+    advice: bool = True
+    costs: Costs | None = None
+
+
+DEFAULTS = CheckOptions()
+
+
+def check(
+    source: Listing | Schedule | Timeline,
+    options: CheckOptions = DEFAULTS,
+    *,
+    lifetimes: Sequence[StoredLifetime] = (),
+) -> CheckReport:
+    """Check a listing (a file as written), a schedule, or a timeline (a schedule with times), in time linear in its ops.
+
+    `lifetimes` are those that a trace states. Raises `ParameterError` for an option that is none, `LimitError` for absurd
+    numbers in a listing.
+    """
+    _check_options(options)
+    program = _program(source)
+    findings: list[Finding] = []
+    if options.num_microbatches and program.codes and program.num_microbatches != options.num_microbatches:
+        sentence = (
+            f"the schedule runs {program.num_microbatches} microbatches, {options.num_microbatches} were asked for"
+        )
+        findings.append(Finding("microbatch-count", Place(), sentence, (), "run every microbatch"))
+    structure = Structure(program)
+    structure.findings = findings
+    structure.run()
+    if not any(code >= 0 for code in program.codes):
+        return CheckReport(_limited(findings), Verdict(None, "there is nothing to run", ()))
+    if program.has_messages or structure.message_strays:
+        Messages(structure).run()
+    assumed = Assumptions(options.sends, options.grouping, options.tags)
+    verdict = run_program(program, structure.excused, assumed, findings)
+    findings += state_findings(
+        program,
+        buffers=options.buffers,
+        max_activations=options.max_activations,
+        release=options.release,
+    )
+    return CheckReport(_limited(findings), verdict)
+
+
+def _program(source: Listing | Schedule | Timeline) -> Program:
+    if isinstance(source, Listing):
+        return from_listing(source)
+    return from_schedule(source.schedule if isinstance(source, Timeline) else source)
+
+
+def _check_options(options: CheckOptions) -> None:
+    for value, allowed, name in (
+        (options.sends, SENDS, "--sends"),
+        (options.grouping, GROUPINGS, "--grouping"),
+        (options.release, ("own", "oldest"), "--release"),
+    ):
+        if value not in allowed:
+            message = f"{name} is {' or '.join(allowed)}, got {str(value)[:40]!r}"
+            raise ParameterError(message)
+    for number, name in (
+        (options.num_microbatches, "-M (microbatches)"),
+        (options.buffers, "--buffers"),
+        (options.max_activations, "--max-activations"),
+    ):
+        if number is not None and number < 1:
+            message = f"{name} must be at least 1, got {number}"
+            raise ParameterError(message)
+    if options.tolerance < 0:
+        message = f"--tolerance must be zero or more, got {options.tolerance}"
+        raise ParameterError(message)
+
+
+def _limited(findings: list[Finding]) -> tuple[Finding, ...]:
+    """In order of severity, at most MOST_OF_A_KIND of each kind and a count of the others."""
+    counts = Counter(finding.code for finding in findings)
+    seen: Counter[str] = Counter()
+    kept = []
+    for finding in findings:
+        seen[finding.code] += 1
+        if seen[finding.code] <= MOST_OF_A_KIND:
+            kept.append(finding)
+        elif seen[finding.code] == MOST_OF_A_KIND + 1:
+            more = counts[finding.code] - MOST_OF_A_KIND
+            kept.append(
+                finding._replace(
+                    sentence=f"{finding.sentence} (and {more - 1} more of this kind)" if more > 1 else finding.sentence
+                )
+            )
+    return ordered(kept)

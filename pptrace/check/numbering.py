@@ -1,0 +1,174 @@
+"""Microbatch numbers that cannot be: rows numbered 1..M, a number that stands where another is missing, doubled ops.
+
+It puts right what it can name (the codes of the program are changed), so that the later checks see the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pptrace.check.program import GONE
+from pptrace.model import OpKind
+
+if TYPE_CHECKING:
+    from pptrace.check.program import Program
+    from pptrace.check.structure import Structure
+
+PLURALS = {
+    OpKind.F: "forwards",
+    OpKind.B: "backwards",
+    OpKind.I: "input gradients",
+    OpKind.W: "weight gradients",
+    OpKind.R: "recomputations",
+}
+
+
+def range_remedy(program: Program) -> str:
+    """What to do about a microbatch number that is out of range."""
+    return f"the schedule has {program.num_microbatches} microbatches; a short warm-up is min(M, ...) forwards long"
+
+
+class Numbering:
+    """The findings on compute ops whose numbers are doubled or out of range."""
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+        self.program = structure.program
+
+    def run(self, strays: list[int]) -> None:
+        """Doubled and out-of-range numbers, each beside what is missing in the same row of (kind, stage)."""
+        program = self.program
+        rows: dict[tuple[OpKind, int, int], list[int]] = {}
+        for position in strays:
+            if program.codes[position] == GONE:
+                op = program.flat[position]
+                if op is None:
+                    continue
+                key = (op.kind, op.stage, op.step)
+            else:
+                kind, stage, number = program.split(program.codes[position])
+                key = (kind, stage, number // program.num_microbatches)
+            rows.setdefault(key, []).append(position)
+        shifts: dict[tuple[int, OpKind, int], list[tuple[tuple[OpKind, int, int], list[int]]]] = {}
+        for key, positions in rows.items():
+            missing = self._missing_numbers(*key)
+            shift = self._shift(positions, missing)
+            if shift:
+                shifts.setdefault((program.rank_at(positions[0]), key[0], shift), []).append((key, positions))
+            else:
+                self._pair_up(key, positions, missing)
+        self._report_shifts(shifts)
+
+    def _missing_numbers(self, kind: OpKind, stage: int, step: int) -> list[int]:
+        program = self.program
+        base = program.base(kind, stage) + step * program.num_microbatches
+        found = self.structure.where[base : base + program.num_microbatches]
+        return [n for n, position in enumerate(found) if position < 0 and base + n not in self.structure.excused]
+
+    def _shift(self, positions: list[int], missing: list[int]) -> int:
+        """k where the row is numbered k..M-1+k instead of 0..M-1, else 0."""
+        program = self.program
+        if len(missing) != len(positions) or any(program.codes[position] != GONE for position in positions):
+            return 0
+        numbers = sorted(op.microbatch or 0 for p in positions if (op := program.flat[p]) is not None)
+        count, num = len(numbers), program.num_microbatches
+        if missing == list(range(count)) and numbers == list(range(num, num + count)):
+            return count
+        if missing == list(range(num - count, num)) and numbers == list(range(-count, 0)):
+            return -count
+        return 0
+
+    def _report_shifts(
+        self, shifts: dict[tuple[int, OpKind, int], list[tuple[tuple[OpKind, int, int], list[int]]]]
+    ) -> None:
+        program = self.program
+        num = program.num_microbatches
+        everywhere = {shift for _, _, shift in shifts}
+        shifted = sum(map(len, shifts.values()))
+        rows = {code // program.width for code in program.codes if code >= 0 and code < program.base(OpKind.REDUCE)}
+        if len(everywhere) == 1 and shifted >= len(rows) > 1 and program.num_steps == 1:
+            (shift,) = everywhere
+            self.structure.report(
+                "misnumbered",
+                next(iter(shifts.values()))[0][1][0],
+                f"every rank numbers its microbatches {shift}..{num - 1 + shift}; they are numbered 0..{num - 1}",
+                remedy=f"subtract {shift} from every number",
+            )
+        else:
+            for (rank, kind, shift), members in shifts.items():
+                positions = [position for _, group in members for position in group]
+                self.structure.report(
+                    "misnumbered",
+                    min(positions),
+                    f"rank {rank} numbers its {PLURALS[kind]} {shift}..{num - 1 + shift}; microbatches are numbered "
+                    f"0..{num - 1}",
+                    ops=tuple(program.text(position) for position in positions),
+                    remedy=f"subtract {shift} from the numbers of its {PLURALS[kind]}",
+                )
+        for (rank, _, shift), members in shifts.items():
+            first, last = program.rank_starts[rank : rank + 2]
+            for (kind, stage, step), _ in members:
+                base = program.base(kind, stage) + step * num
+                for position in range(first, last):
+                    op = program.flat[position]
+                    if op is not None and (op.kind, op.stage, op.step) == (kind, stage, step):
+                        program.codes[position] = base + (op.microbatch or 0) - shift
+
+    def _pair_up(self, key: tuple[OpKind, int, int], positions: list[int], missing: list[int]) -> None:
+        """Numbers that occur once too often beside numbers that never occur: most likely one stands for the other."""
+        program = self.program
+        kind, stage, step = key
+        base = program.base(kind, stage) + step * program.num_microbatches
+        for position in positions:
+            code = program.codes[position]
+            number = code - base if code >= 0 else None
+            if not missing:
+                if number is not None:
+                    self.structure.doubled(position, self.structure.where[code])
+                else:
+                    self._out_of_range(position)
+                continue
+            absent = missing.pop(0)
+            name = str(program.op_of_code(base + absent))
+            wrong = self._likelier(position, self.structure.where[code], absent) if number is not None else position
+            text = program.text(wrong)
+            fault = (
+                f"{text} occurs twice and {name} never"
+                if number is not None
+                else f"{text} is out of range (0..{program.num_microbatches - 1}) and {name} never occurs"
+            )
+            self.structure.report("misnumbered", wrong, fault, ops=(text, name), remedy=f"this one is probably {name}")
+            program.codes[wrong] = base + absent
+            self.structure.excused.add(base + absent)
+            if number is not None:
+                self.structure.excused.add(code)
+
+    def _likelier(self, second: int, first: int, absent: int) -> int:
+        """Which of two equal ops is the absent one: the one whose neighbours in its row are nearer to it."""
+        program = self.program
+        row = program.codes[first] // program.width
+
+        def misfit(position: int) -> int:
+            numbers = []
+            for step in (-1, 1):
+                at = position + step
+                while 0 <= at < len(program.codes) and program.rank_at(at) == program.rank_at(position):
+                    if program.codes[at] >= 0 and program.codes[at] // program.width == row:
+                        numbers.append(program.codes[at] % program.num_microbatches)
+                        break
+                    at += step
+            return sum(abs(number - absent) for number in numbers) * (3 - len(numbers))
+
+        return first if misfit(first) < misfit(second) else second
+
+    def _out_of_range(self, position: int) -> None:
+        program = self.program
+        op = program.flat[position]
+        self.structure.report(
+            "microbatch-range",
+            position,
+            f"{program.text(position)}: microbatch {op.microbatch if op else '?'} is not one of "
+            f"0..{program.num_microbatches - 1}",
+            ops=(program.text(position),),
+            remedy=range_remedy(program),
+        )
