@@ -83,11 +83,9 @@ class _Run:
             return []
         if kind == "REDUCE":
             return [key for key in self.at if key[0] in "BW" and key[1] == stage and key[3] == step]
-        return [
-            key
-            for key in self.at
-            if key[0] == "REDUCE" and key[3] == step and (self.schedule.joint_update or key[1] == stage)
-        ]
+        if not self.schedule.joint_update:
+            return [("REDUCE", stage, number, step)]  # that of its own copy
+        return [key for key in self.at if key[0] == "REDUCE" and key[3] == step]
 
     def _ready(self, position: int, block: set[int]) -> Fraction | None:
         latest = Fraction(0)
