@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import pptrace
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "pptrace"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -33,6 +35,7 @@ LAYERS = (
     ("check", "proof"),
     ("formats",),
     ("render",),
+    ("api",),
     ("cli",),
     ("", "__main__"),
 )
@@ -187,6 +190,12 @@ def test_the_version_is_a_literal_and_the_same_everywhere() -> None:
     stated = re.findall(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
     assert assigned == stated
     assert len(assigned) == 1
+
+
+@pytest.mark.parametrize("name", pptrace.__all__)
+def test_a_public_name_is_there_and_says_what_it_is(name: str) -> None:
+    found = getattr(pptrace, name)
+    assert name == "__version__" or found.__doc__
 
 
 @pytest.mark.parametrize(
