@@ -11,6 +11,7 @@ line to `FORMATS`; where content has to tell formats of one suffix apart, add a 
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,13 +46,22 @@ class Format(NamedTuple):
     suffixes: tuple[str, ...] = ()
     reads: bool = True
     writes: bool = True
+    has_letters: bool = False
+    """Whether ops are named by letters whose meaning can be asked for (`letter`, --letter-b)."""
 
 
 FORMATS: dict[str, Format] = {
     "json": Format("trace_json", "pptrace trace, one JSON document", (".json",)),
     "jsonl": Format("trace_jsonl", "pptrace trace, a header line and an event a line", (".jsonl", ".ndjson")),
-    "torch-compute": Format("torch_csv", "PyTorch schedule CSV, compute ops", (".csv",)),
-    "torch-comms": Format("torch_csv", "PyTorch schedule CSV with messages and sharding (--recv)"),
+    "torch-compute": Format("torch_csv", "PyTorch schedule CSV, compute ops", (".csv",), has_letters=True),
+    "torch-comms": Format("torch_csv", "PyTorch schedule CSV with messages and sharding (--recv)", has_letters=True),
+    "grid": Format(
+        "text_grid",
+        "text: the grid that show prints, and loose tables of ops",
+        (".txt",),
+        writes=False,
+        has_letters=True,
+    ),
 }
 """Name to format, in the order of listings; the first with a suffix is what that suffix means on output."""
 
@@ -88,7 +98,20 @@ def _by_content(data: bytes) -> str | None:
     if first_line.startswith(b"{") and first_line.endswith(b"}") and b'"pptrace.trace/' in first_line[:200]:
         rest = head.partition(b"\n")[2].strip()
         return "jsonl" if rest or b'"events"' not in first_line else "json"
-    return "json" if head.startswith(b"{") and b'"pptrace.trace/' in head else None
+    if head.startswith((b"{", b"[")):
+        return "json" if b'"pptrace.trace/' in head else None
+    return _order_by_content(head)
+
+
+def _order_by_content(head: bytes) -> str | None:
+    """PyTorch's cells (`2F0`) between commas, or ops in a grid."""
+    if re.search(rb"^[ \t]*time[ \t]*\|", head, re.MULTILINE):
+        return "grid"
+    if b"|" not in head and re.search(
+        rb'(?:^|,)[ \t"]*\(?\d+(?:[FBIW]|BW|[A-Z]+_[FB]|[A-Z]*SHARD)\d*[;,]', head, re.MULTILINE
+    ):
+        return "torch-compute"
+    return "grid" if re.search(rb"(?<![A-Za-z0-9_;(])[FBIW]\d+(?![A-Za-z0-9_])", head) else None
 
 
 def read(data: bytes, name: str, format_name: str | None = None, **options: Any) -> Document:
@@ -102,5 +125,8 @@ def read(data: bytes, name: str, format_name: str | None = None, **options: Any)
     if not data.strip(b"\xef\xbb\xbf \t\r\n"):
         message = f"{name}: the input is empty"
         raise FormatError(message)
+    if "letter" in options and not FORMATS[chosen].has_letters:
+        message = f"--letter-b is for schedule files and text grids; {name} is {chosen}, where B is the full backward"
+        raise ParameterError(message)
     found: Document | Listing = module.read(data, source=name, **options)
     return found if isinstance(found, Document) else Document(None, listing=found, notes=found.notes)

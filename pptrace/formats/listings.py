@@ -45,8 +45,9 @@ def schedule_of(listing: Listing, *, name: str = "custom", incomplete: bool = Fa
         for cell in row:
             if len(cell.ops) == 2:
                 pairs.append(done + len(order))
-            for op in cell.ops:
-                order.append(coder.code_of(op, place(cell, rank)))
+            order += [
+                coder.code_of(_of_its_copy(op, rank, placement, num_microbatches), place(cell, rank)) for op in cell.ops
+            ]
         orders.append(order)
         done += len(order)
     options: dict[str, str | int] = {}
@@ -135,6 +136,13 @@ def _is_two_way(rows: Sequence[Sequence[Cell]], num_stages: int, num_microbatche
         for cell in row
         for op in cell.ops
     )
+
+
+def _of_its_copy(op: Op, rank: int, placement: Placement, num_microbatches: int) -> Op:
+    """REDUCE and STEP of the copy that goes up carry the first microbatch of that copy, which texts leave out."""
+    if op.microbatch is None and placement.bidirectional and placement.ranks[op.stage] != rank:
+        return op._replace(microbatch=(num_microbatches + 1) // 2)
+    return op
 
 
 def _require_ops_on_every_rank(listing: Listing) -> None:
