@@ -203,7 +203,7 @@ def require_pairs_apart(schedule: Schedule, deps: Dependencies) -> None:
 
 
 def _require_inputs(schedule: Schedule, waits: list[int], need: str, *, is_input: bool) -> None:
-    if min(waits, default=NOTHING) == MISSING:
+    if MISSING in waits:
         position = waits.index(MISSING)
         message = (
             f"rank {schedule.rank_at(position)}: {schedule.op(position)} needs {need} "

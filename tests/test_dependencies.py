@@ -6,7 +6,7 @@ import pytest
 
 from pptrace.dependencies import GATHER, MISSING, NOTHING, dependencies, require_runnable
 from pptrace.errors import DeadlockError, LimitError, ScheduleError
-from pptrace.model import Op, Placement, Schedule
+from pptrace.model import Op, OpKind, Placement, Schedule
 from pptrace.schedules.registry import Params, build
 from pptrace.schedules.updates import with_updates
 
@@ -164,3 +164,16 @@ def test_absurd_sizes_are_refused_before_tables_are_made() -> None:
 def test_an_empty_schedule_waits_for_nothing() -> None:
     deps = dependencies(order("", ""))
     assert (deps.inputs, deps.states, deps.gathers) == ([], [], {})
+
+
+def test_a_missing_op_is_found_beside_updates_that_gather() -> None:
+    whole = with_updates(build("1f1b", Params(2, 1)))
+    orders = [[code for code in rank if code != whole.coder.base(OpKind.F, 1)] for rank in split(whole)]
+    assert refused(whole.replace(orders)) == ("rank 1: 1B0 needs what is saved by 1F0, which is in no rank's list")
+    orders = [[code for code in rank if code != whole.coder.base(OpKind.F, 0)] for rank in split(whole)]
+    assert refused(whole.replace(orders)) == "rank 1: 1F0 needs the output of 0F0, which is in no rank's list"
+
+
+def split(schedule: Schedule) -> list[list[int]]:
+    """The codes of every rank."""
+    return [[schedule.codes[i] for i in schedule.positions(rank)] for rank in range(schedule.num_ranks)]

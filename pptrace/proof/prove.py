@@ -36,8 +36,8 @@ class Proof(NamedTuple):
 
     @property
     def proved(self) -> bool:
-        """Every number as in the unsplit step, and every state used as it should be."""
-        return self.comparison.equal and not self.faults
+        """Every number as in the unsplit step, every state used as it should be, by an order that the engine can run."""
+        return self.comparison.equal and not self.faults and not self.refused
 
     def sentence(self) -> str:
         """The verdict in one sentence."""
