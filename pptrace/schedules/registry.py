@@ -30,6 +30,12 @@ REGISTRY: dict[str, str] = {
     "zb-h2": "zero_bubble",
     "interleaved-zb": "zero_bubble",
     "zb-v": "zb_v",
+    "v-half": "v_shaped",
+    "v-min": "v_shaped",
+    "dualpipe": "dualpipe",
+    "dualpipev": "dualpipe",
+    "chimera": "chimera",
+    "wave": "wave",
 }
 """Name to the module of this package that holds it, in the order of listings."""
 
@@ -126,6 +132,7 @@ class Entry(NamedTuple):
 
 
 def names() -> list[str]:
+    """The names of all registered schedules, in the order of listings."""
     return list(REGISTRY)
 
 
