@@ -61,7 +61,7 @@ def check(
     numbers in a listing.
     """
     _check_options(options)
-    program = _program(source)
+    program = _program(source, options.num_microbatches)
     findings: list[Finding] = []
     if options.num_microbatches and program.codes and program.num_microbatches != options.num_microbatches:
         sentence = (
@@ -86,9 +86,9 @@ def check(
     return CheckReport(_limited(findings), verdict)
 
 
-def _program(source: Listing | Schedule | Timeline) -> Program:
+def _program(source: Listing | Schedule | Timeline, wanted: int | None) -> Program:
     if isinstance(source, Listing):
-        return from_listing(source)
+        return from_listing(source, wanted)
     return from_schedule(source.schedule if isinstance(source, Timeline) else source)
 
 

@@ -70,29 +70,17 @@ class _Losses:
             structure.findings.append(Finding(code, Place(rank), sentence.format(some_of(names, 8)), names, remedy))
             structure.excused.update(codes)
 
-        if self.microbatches:
-            stages = sorted({program.split(code)[1] for code in self.microbatches})
-            numbers = sorted({program.split(code)[2] for code in self.microbatches})
-            have = program.width - len(numbers)
-            what = "stage " + ", ".join(map(str, stages)) if len(stages) == 1 else "stages " + some_of(map(str, stages))
-            verb = "runs" if len(stages) == 1 else "run"
-            say(
-                "microbatch-count",
-                self.microbatches,
-                f"{what} {verb} {have} microbatches, the schedule has {program.width}: {{}} and what follows never come",
-                "run every microbatch on every stage",
-            )
-        if self.forwards:
-            say("missing-forward", self.forwards, f"rank {rank} never runs {{}}", "add the forward before its backward")
         tail = self.backwards + self.weight_gradients
         if self.cut and self.backwards and len(tail) > 1:
             alive = self._alive(structure, tail)
+            structure.cut_ranks.add(rank)
             say(
                 "lost-cooldown",
-                tail,
+                self.microbatches + self.forwards + tail,
                 f"rank {rank} never runs {{}}: the end of its list is cut off, and {_activations(alive)} alive at the end",
-                "add the backwards that are left at the end of the rank's list",
+                "add the ops that are left at the end of the rank's list",
             )
+            self.microbatches, self.forwards = [], []
         else:
             if self.backwards:
                 alive = self._alive(structure, self.backwards)
@@ -109,6 +97,19 @@ class _Losses:
                     f"rank {rank} never runs {{}}, though the I is there: the weight gradient is lost",
                     "add the W after its I, or make the I a full B",
                 )
+        if self.microbatches:
+            stages = sorted({program.split(code)[1] for code in self.microbatches})
+            numbers = {program.split(code)[2] for code in self.microbatches}
+            what = f"stage {stages[0]} runs" if len(stages) == 1 else f"stages {some_of(map(str, stages))} run"
+            say(
+                "microbatch-count",
+                self.microbatches,
+                f"{what} {program.width - len(numbers)} microbatches, the schedule has {program.width}: {{}} and what "
+                "follows never come",
+                "run every microbatch on every stage",
+            )
+        if self.forwards:
+            say("missing-forward", self.forwards, f"rank {rank} never runs {{}}", "add the forward before its backward")
         if self.input_gradients:
             say(
                 "weight-gradient-alone",

@@ -10,6 +10,7 @@ from operator import gt
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.check.findings import Finding, some_of
+from pptrace.check.numbering import likelier
 from pptrace.check.program import GONE
 from pptrace.model import MESSAGE_KINDS, OpKind
 
@@ -145,8 +146,12 @@ class Messages:
                 program.codes[position] = base + absent[0]
                 self.where[base + absent[0]] = position
             elif code >= 0:
-                self._say("doubled-message", position, f"{text} occurs twice", (text,), "leave one of them out")
-                program.codes[position] = GONE
+                first = self.where[code]
+                keep = likelier(program, first, position, code % program.num_microbatches)
+                extra = position if keep == first else first
+                self._say("doubled-message", extra, f"{text} occurs twice", (text,), "leave one of them out")
+                program.codes[extra] = GONE
+                self.where[code] = keep
             else:
                 last = program.num_microbatches - 1
                 self._say(
@@ -162,7 +167,7 @@ class Messages:
 
     def _lane(self, lane: Lane) -> None:
         """Say what is wrong on one lane; the same fault of several microbatches is one finding."""
-        program, excused = self.program, self.structure.excused
+        program, excused = self.program, frozenset(self.structure.excused)
         made, sent = self._ops(lane.sender, lane.forward), self._row(lane.send, lane.sender)
         taken, used = self._row(lane.receive, lane.receiver), self._ops(lane.receiver, lane.forward)
         at_send, at_receive = program.base(lane.send, lane.sender), program.base(lane.receive, lane.receiver)
@@ -172,12 +177,15 @@ class Messages:
             send_name = str(program.op_of_code(at_send + number))
             receive_name = str(program.op_of_code(at_receive + number))
             short = receive_name.removeprefix(str(lane.receiver))
-            if at_send + number in excused or at_receive + number in excused:
+            ends = {program.codes[op] for op in (maker, user) if op >= 0}
+            if ends & excused or at_send + number in excused or at_receive + number in excused:
                 continue
             if user >= 0 and receive < 0 and maker >= 0:
                 end = f"; {send_name} is sent and never taken" if send >= 0 else f", and there is no {send_name}"
                 sentence = f"{program.text(user)} runs without a {short}{end}"
                 faults.setdefault("missing-receive", []).append((user, sentence, receive_name))
+            elif send < 0 and program.rank_at(maker) in self.structure.cut_ranks:
+                continue
             elif send < 0 and receive >= 0 and maker >= 0:
                 sentence = f"{receive_name} waits for {send_name}, which nobody sends"
                 faults.setdefault("missing-send", []).append((receive, sentence, send_name))
@@ -199,7 +207,7 @@ class Messages:
             more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
             names = tuple(name for _, _, name in found)
             self._say(code, position, sentence + more, names, _REMEDIES[code].format(names[0]))
-            excused.update(self._codes_of(lane, found))
+            self.structure.excused |= self._codes_of(lane, found)
 
     def _codes_of(self, lane: Lane, found: list[tuple[int, str, str]]) -> set[int]:
         """The codes of both ends of the messages that faults speak about."""

@@ -28,6 +28,23 @@ def range_remedy(program: Program) -> str:
     return f"the schedule has {program.num_microbatches} microbatches; a short warm-up is min(M, ...) forwards long"
 
 
+def likelier(program: Program, one: int, other: int, number: int) -> int:
+    """Which of two equal ops is more likely to be `number`: the one whose neighbours in its row have nearer numbers."""
+    row = program.codes[one] // program.width
+
+    def misfit(position: int) -> int:
+        first, last = program.rank_starts[program.rank_at(position) :][:2]
+        neighbours = []
+        for ats in (range(position - 1, first - 1, -1), range(position + 1, last)):
+            same = (at for at in ats if program.codes[at] >= 0 and program.codes[at] // program.width == row)
+            at = next(same, None)
+            if at is not None:
+                neighbours.append(program.codes[at] % program.num_microbatches)
+        return sum(abs(neighbour - number) for neighbour in neighbours) * (3 - len(neighbours))
+
+    return other if misfit(other) < misfit(one) else one
+
+
 class Numbering:
     """The findings on compute ops whose numbers are doubled or out of range."""
 
@@ -52,7 +69,7 @@ class Numbering:
         shifts: dict[tuple[int, OpKind, int], list[tuple[tuple[OpKind, int, int], list[int]]]] = {}
         for key, positions in rows.items():
             missing = self._missing_numbers(*key)
-            shift = self._shift(positions, missing)
+            shift = self._shift(key, positions, missing)
             if shift:
                 shifts.setdefault((program.rank_at(positions[0]), key[0], shift), []).append((key, positions))
             else:
@@ -62,12 +79,26 @@ class Numbering:
     def _missing_numbers(self, kind: OpKind, stage: int, step: int) -> list[int]:
         program = self.program
         base = program.base(kind, stage) + step * program.num_microbatches
-        found = self.structure.where[base : base + program.num_microbatches]
-        return [n for n, position in enumerate(found) if position < 0 and base + n not in self.structure.excused]
+        rivals = {OpKind.B: (OpKind.I, OpKind.W), OpKind.I: (OpKind.B,), OpKind.W: (OpKind.B,)}.get(kind, ())
+        rows = [program.base(other, stage) + step * program.num_microbatches for other in (kind, *rivals)]
+        where, excused = self.structure.where, self.structure.excused
+        return [
+            n
+            for n in range(program.num_microbatches)
+            if base + n not in excused and all(where[row + n] < 0 for row in rows)
+        ]
 
-    def _shift(self, positions: list[int], missing: list[int]) -> int:
-        """k where the row is numbered k..M-1+k instead of 0..M-1, else 0."""
+    def _shift(self, key: tuple[OpKind, int, int], positions: list[int], missing: list[int]) -> int:
+        """k where the row is numbered k..M-1+k instead of 0..M-1, in order, else 0."""
         program = self.program
+        first, last = program.rank_starts[program.rank_at(positions[0]) :][:2]
+        row = [
+            op.microbatch or 0
+            for op in program.flat[first:last]
+            if op is not None and (op.kind, op.stage, op.step) == key
+        ]
+        if row not in (sorted(row), sorted(row, reverse=True)):
+            return 0
         if len(missing) != len(positions) or any(program.codes[position] != GONE for position in positions):
             return 0
         numbers = sorted(op.microbatch or 0 for p in positions if (op := program.flat[p]) is not None)
@@ -130,7 +161,7 @@ class Numbering:
                 continue
             absent = missing.pop(0)
             name = str(program.op_of_code(base + absent))
-            wrong = self._likelier(position, self.structure.where[code], absent) if number is not None else position
+            wrong = likelier(program, position, self.structure.where[code], absent) if number is not None else position
             text = program.text(wrong)
             fault = (
                 f"{text} occurs twice and {name} never"
@@ -142,24 +173,6 @@ class Numbering:
             self.structure.excused.add(base + absent)
             if number is not None:
                 self.structure.excused.add(code)
-
-    def _likelier(self, second: int, first: int, absent: int) -> int:
-        """Which of two equal ops is the absent one: the one whose neighbours in its row are nearer to it."""
-        program = self.program
-        row = program.codes[first] // program.width
-
-        def misfit(position: int) -> int:
-            numbers = []
-            for step in (-1, 1):
-                at = position + step
-                while 0 <= at < len(program.codes) and program.rank_at(at) == program.rank_at(position):
-                    if program.codes[at] >= 0 and program.codes[at] // program.width == row:
-                        numbers.append(program.codes[at] % program.num_microbatches)
-                        break
-                    at += step
-            return sum(abs(number - absent) for number in numbers) * (3 - len(numbers))
-
-        return first if misfit(first) < misfit(second) else second
 
     def _out_of_range(self, position: int) -> None:
         program = self.program

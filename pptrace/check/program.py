@@ -192,8 +192,8 @@ def from_schedule(schedule: Schedule) -> Program:
     return program
 
 
-def from_listing(listing: Listing) -> Program:
-    """The program of a listing. Raises `LimitError` where its numbers are absurdly large."""
+def from_listing(listing: Listing, wanted: int | None = None) -> Program:
+    """The program of a listing; `wanted` is M where some stage agrees. Raises `LimitError` for absurdly large numbers."""
     ops: list[Op | None] = []
     starts, pairs, texts = [0], [], {}
     for row in listing.rows:
@@ -209,7 +209,7 @@ def from_listing(listing: Listing) -> Program:
                 ops.extend(cell.ops or (None,))
         starts.append(len(ops))
     known = [op for op in ops if op is not None] if texts else ops
-    sizes, codes = _sizes(known)  # type: ignore[arg-type]
+    sizes, codes = _sizes(known, wanted)  # type: ignore[arg-type]
     if codes is None:
         codes = [_code(op, sizes) for op in ops]
     program = Program(
@@ -227,11 +227,11 @@ def from_listing(listing: Listing) -> Program:
     return program
 
 
-def _sizes(ops: list[Op]) -> tuple[tuple[int, int, int], list[int] | None]:
+def _sizes(ops: list[Op], wanted: int | None) -> tuple[tuple[int, int, int], list[int] | None]:
     """(S, M, steps) as most ops say, and the codes where every op fits them.
 
     M is the number of microbatches that most stages agree on (the larger one at a tie); stages beyond the last one
-    that runs at least half of them are not stages.
+    that runs at least half of them, and the next ones that run more than one op, are not stages.
     """
     if not ops:
         return (1, 1, 1), []
@@ -251,11 +251,13 @@ def _sizes(ops: list[Op]) -> tuple[tuple[int, int, int], list[int] | None]:
     for (kind, stage), count in work.items():
         (forwards if kind == OpKind.F else backwards)[stage] += count
     votes = Counter([*forwards.values(), *backwards.values()])
-    num = max(votes, key=lambda count: (votes[count], count))
+    num = wanted if wanted is not None and wanted in votes else max(votes, key=lambda count: (votes[count], count))
     real = [
         stage for stage in {*forwards, *backwards} if 2 * max(forwards[stage], backwards[stage]) >= num and stage >= 0
     ]
     num_stages = max(real, default=min(span, len(set(stages))) - 1) + 1
+    while forwards[num_stages] + backwards[num_stages] > 1:
+        num_stages += 1
     sizes = (num_stages, num, num_steps)
     if NUM_KINDS * num_stages * num * num_steps > max(MAX_TABLE, 100 * len(ops)):
         message = (

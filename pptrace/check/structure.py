@@ -10,7 +10,7 @@ from operator import gt
 
 from pptrace.check.findings import NOWHERE, Finding, Place, some_of
 from pptrace.check.losses import find_losses
-from pptrace.check.numbering import Numbering, range_remedy
+from pptrace.check.numbering import Numbering, likelier, range_remedy
 from pptrace.check.program import GONE, Program
 from pptrace.model import BOUNDARY_KINDS, COMPUTE_KINDS, KINDS_WITHOUT_MICROBATCH, MESSAGE_KINDS, OpKind
 
@@ -27,6 +27,7 @@ class Structure:
         self.findings: list[Finding] = []
         self.excused: set[int] = set()
         self.message_strays: list[int] = []
+        self.cut_ranks: set[int] = set()
         self.where: list[int] = []
 
     def run(self) -> None:
@@ -161,6 +162,9 @@ class Structure:
 
     def doubled(self, position: int, first: int) -> None:
         program = self.program
+        if likelier(program, first, position, program.codes[first] % program.num_microbatches) == position:
+            first, position = position, first
+            self.where[program.codes[first]] = first
         self.report(
             "doubled-op",
             position,
