@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pptrace.analysis.assumptions import OMITTED, assumptions, headline
-from pptrace.analysis.bytes_held import Bytes, bytes_held
 from pptrace.analysis.closed_forms import Comparison, closed_forms
 from pptrace.analysis.idle import Idle, idle
 from pptrace.analysis.lifetimes import Lifetime, lifetimes
@@ -19,6 +18,7 @@ from pptrace.analysis.phases import Phases, phases
 from pptrace.analysis.work import Work, work
 
 if TYPE_CHECKING:
+    from pptrace.analysis.bytes_held import Bytes
     from pptrace.costs import Costs
     from pptrace.model import Schedule
     from pptrace.timeline import Timeline
@@ -56,7 +56,11 @@ class Report:
     @cached_property
     def bytes(self) -> Bytes | None:
         """Peak bytes per rank, or None where no size was given."""
-        return bytes_held(self.timeline, self.lifetimes, self.costs.sizes) if self.costs.sizes else None
+        if not self.costs.sizes:
+            return None
+        from pptrace.analysis.bytes_held import bytes_held  # noqa: PLC0415  (few reports have sizes)
+
+        return bytes_held(self.timeline, self.lifetimes, self.costs.sizes)
 
     @cached_property
     def phases(self) -> Phases:

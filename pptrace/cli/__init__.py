@@ -19,9 +19,11 @@ every single command import nothing else. To add a command NAME:
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "show": "the schedule as a grid, with lifetimes and metrics",
     "trace": "the same as JSON, for pipes",
+    "prove": "gradients against the unsplit step, exactly",
     "schedules": "the schedules that pptrace knows",
     "queue": "the queue lab: a fluid queue, to think about outstanding work",
     "schema": "the JSON Schema of a trace",
@@ -71,7 +74,7 @@ class Program(click.Group):
                 hint = f"did you mean {near}?" if near else "`pptrace --help` lists the commands"
             message = f"no command is called {shown!r}; {hint}"
             raise click.UsageError(message, ctx)
-        return name, command, args[1:]
+        return name, command, args[1:] if command is None else _spelled_out(command, args[1:])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -86,6 +89,8 @@ class Program(click.Group):
         **extra: Any,
     ) -> Any:
         """Run one command line and leave with its exit code (return it where not `standalone_mode`)."""
+        if args is None:  # a process of our own, short and with hardly a cycle: collecting would only cost time
+            gc.disable()
         given = list(sys.argv[1:] if args is None else args)
         if "_PPTRACE_COMPLETE" in os.environ:
             self._main_shell_completion(extra, "pptrace", "_PPTRACE_COMPLETE")
@@ -98,6 +103,22 @@ class Program(click.Group):
         if standalone_mode:
             sys.exit(code)
         return code
+
+
+def _spelled_out(command: click.Command, args: list[str]) -> list[str]:
+    """`-P 4` as `--ranks 4`. For every short option click first looks for long ones that are nearly the same, which takes
+    as long as some imports; where the short name is written alone there is nothing to look for."""
+    known = {flag: option for option in command.params if isinstance(option, click.Option) for flag in option.opts}
+    spelled: list[str] = []
+    rest = iter(args)
+    for arg in rest:
+        option = known.get(arg)
+        if arg == "--":
+            return [*spelled, arg, *rest]
+        spelled.append(arg if option is None else max(option.opts, key=len))
+        if option is not None and not option.is_flag and not option.count:
+            spelled += list(islice(rest, 1))
+    return spelled
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:

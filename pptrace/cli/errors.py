@@ -78,6 +78,11 @@ def usage_message(error: click.ClickException) -> str:
         if isinstance(error.param, click.Argument):
             return f"{path} needs {what}; `{path} --help` shows an example"
         return f"{path} needs {error.param.opts[0]} {what}; `{path} --help` shows an example"
+    if isinstance(error, click.BadOptionUsage):
+        return f"{path}: {error.option_name} needs a value; `{path} --help` shows an example"
+    if message.startswith("Got unexpected extra argument"):
+        extra = message.partition("(")[2].rstrip(".)")
+        return f"{path} takes no further argument, got {extra}; `{path} --help` shows an example"
     if isinstance(error, click.BadParameter) and error.param is not None and error.param.opts:
         return f"{error.param.opts[0]}: {error.message.rstrip('.')}"
     return message.rstrip(".") if message.endswith(".") else message
