@@ -20,6 +20,7 @@ from pptrace.formats.text import MAX_BYTES
 from pptrace.formats.trace_findings import findings
 from pptrace.formats.trace_structs import SCHEMA, CostsInfo, Event, PerValues, ScheduleInfo, Trace
 from pptrace.model import BOUNDARY_KINDS, Op, OpKind, Placement, Schedule
+from pptrace.printable import printable
 from pptrace.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def decoded(data: bytes, shape: type[T], source: str, *, line: int = 0) -> T:
 def _refuse_invalid(error: msgspec.ValidationError, prefix: str) -> NoReturn:
     """`Expected `int`, got `str` - at `$.events[3].end`` becomes `$.events[3].end: expected int, got str`."""
     what, _, place = str(error).partition(" - at ")
-    what = what.replace("`", "")
+    what = printable(what.replace("`", ""), 300)
     where = place.strip("`") or "$"
     if where == "$.schema" or "missing required field schema" in what:
         what = f"the schema must be {SCHEMA!r}; is it a pptrace trace, of this version"
