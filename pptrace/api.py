@@ -1,83 +1,23 @@
-"""The library's front door: from a name and numbers to a report, in one call. What the command line does before it prints,
-it does here, so that both make the same schedule and the same times."""
+"""The library's front door: from a name and numbers to a report, in one call, and a report that shows itself."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pptrace.analysis.report import Report
 from pptrace.costs import Costs, Values
-from pptrace.errors import DeadlockError, ParameterError
+from pptrace.errors import ParameterError
 from pptrace.model import OpKind, Schedule
 from pptrace.rationals import parse_rational
-from pptrace.schedules.registry import DEFAULT_MAX_OPS, Params, build, entry, with_remedy
-from pptrace.timeline import Timeline, simulate_schedule
+from pptrace.recipes import Recipe, time_schedule, with_defaults
+from pptrace.schedules.registry import DEFAULT_MAX_OPS, Params
+from pptrace.timeline import simulate_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     Number = int | float | str | Fraction
-
-
-class Recipe(NamedTuple):
-    """Everything that makes a registered schedule: its parameters, and what is done to its order."""
-
-    name: str
-    params: Params
-    split_backward: bool = False
-    recompute: str = ""
-    """"full", "early" or empty."""
-    joint_update: bool = True
-    max_ops: int = DEFAULT_MAX_OPS
-
-    @property
-    def splits(self) -> bool:
-        """Whether I and W run, or pairs: decides the default costs."""
-        return self.split_backward or entry(self.name).splits
-
-
-def make_schedule(recipe: Recipe) -> Schedule:
-    """The order of all steps, with REDUCE and STEP where the schedule has a flush.
-
-    Raises `ParameterError` for parameters that the schedule forbids and `LimitError` for more than `max_ops` ops.
-    """
-    schedule = build(recipe.name, recipe.params, max_ops=recipe.max_ops)
-    if recipe.split_backward or recipe.recompute:
-        from pptrace.schedules.transforms import recompute, split_backward  # noqa: PLC0415  (rarely used)
-
-        if recipe.split_backward:
-            schedule = split_backward(schedule)
-        if recipe.recompute:
-            schedule = recompute(schedule, early=recipe.recompute == "early")
-    if schedule.asynchronous:
-        return schedule
-    from pptrace.schedules.updates import with_updates  # noqa: PLC0415
-
-    return with_updates(schedule, recipe.params.num_steps, joint=recipe.joint_update, max_ops=recipe.max_ops)
-
-
-def time_schedule(recipe: Recipe, costs: Costs) -> Timeline:
-    """Make and time a registered schedule. A `DeadlockError` says what to do where the schedule knows it."""
-    schedule = make_schedule(recipe)
-    try:
-        return simulate_schedule(schedule, costs)
-    except DeadlockError as error:
-        raise with_remedy(error, recipe.name, recipe.params) from None
-
-
-def with_defaults(
-    *,
-    forward: Values | None = None,
-    backward: Values | None = None,
-    weight_grad: Values | None = None,
-    splits: bool,
-    per: str = "rank",
-) -> Costs:
-    """The default costs: f=1; b=2 where a schedule splits its backward or overlaps, else 1; w=b/2."""
-    full = backward or Values((Fraction(2 if splits else 1),), per)
-    half = weight_grad or Values(tuple(number / 2 for number in full.numbers), full.per)
-    return Costs(forward=forward or Values((Fraction(1),), per), backward=full, weight_grad=half)
 
 
 class Simulation(Report):

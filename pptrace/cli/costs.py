@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pptrace.api import with_defaults
 from pptrace.cli.options import COST_FIELDS, SIZE_OPTIONS, ScheduleOptions
 from pptrace.costs import Costs, Sizes, Values
 from pptrace.errors import ParameterError
 from pptrace.printable import printable
 from pptrace.rationals import parse_bytes, parse_rational
+from pptrace.recipes import with_defaults
 
 if TYPE_CHECKING:
     from pptrace.formats.costs_toml import CostsFile

@@ -11,7 +11,6 @@ import stat
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from pptrace.api import Recipe, make_schedule, time_schedule
 from pptrace.cli.costs import costs_of, sizes_of
 from pptrace.cli.options import (
     CHOICES,
@@ -25,6 +24,7 @@ from pptrace.dependencies import require_runnable
 from pptrace.errors import LimitError, ParameterError
 from pptrace.model import OpKind
 from pptrace.printable import printable
+from pptrace.recipes import Recipe, make_schedule, time_schedule
 from pptrace.schedules.registry import DEFAULT_MAX_OPS, REGISTRY, Params, entry, nearest
 from pptrace.timeline import Timeline, simulate_schedule
 
