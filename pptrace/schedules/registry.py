@@ -36,6 +36,8 @@ REGISTRY: dict[str, str] = {
     "dualpipev": "dualpipe",
     "chimera": "chimera",
     "wave": "wave",
+    "pipedream": "pipedream",
+    "pipedream-2bw": "pipedream",
 }
 """Name to the module of this package that holds it, in the order of listings."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pptrace.errors import LimitError
+from pptrace.errors import LimitError, ParameterError
 from pptrace.model import Coder, OpKind, positive
 
 if TYPE_CHECKING:
@@ -17,8 +17,19 @@ def with_updates(schedule: Schedule, num_steps: int = 1, *, joint: bool = True, 
     `joint`: a STEP waits for the REDUCE of all stages (a global gradient norm, say); otherwise for its own only. By the
     order of its rank no F of the next step can start before STEP. In two-way placements each copy of a stage is reduced
     and updated, with the first microbatch of its copy as number. Raises `LimitError` for more than `max_ops` compute ops.
+
+    A schedule without a flush has its updates already, and its steps run into one another: it is returned as it is.
+    Raises `ParameterError` where it was built for another number of steps.
     """
     positive(num_steps, "--steps")
+    if schedule.asynchronous:
+        if num_steps != schedule.num_steps:
+            message = (
+                f"{schedule.name} has no flush between its steps and was built with {schedule.num_steps}, not {num_steps}; "
+                "build it with --steps (Params.num_steps)"
+            )
+            raise ParameterError(message)
+        return schedule
     num, stages = schedule.num_microbatches, schedule.num_stages
     if schedule.num_ops * num_steps > max_ops:
         message = (
