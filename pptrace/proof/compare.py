@@ -187,9 +187,12 @@ def _compare_weights(machine: Machine, copy: Copy, expected: Parameters, update:
 
 def _counts(machine: Machine, num_owners: int) -> tuple[Count, ...]:
     """The ops that ran, by kind; every backward is one B, or one I and one W."""
-    ran = machine.counts
-    whole = machine.schedule.num_stages * num_owners
-    split = ran[OpKind.I] if ran[OpKind.B] + ran[OpKind.I] == whole else max(whole - ran[OpKind.B], 0)
+    ran, schedule = machine.counts, machine.schedule
+    whole = schedule.num_stages * num_owners
+    split = 0
+    if OpKind.I in schedule.kinds():
+        inputs = range(schedule.coder.base(OpKind.I, 0), schedule.coder.base(OpKind.W, 0))
+        split = min(whole, len({code for code in schedule.codes if code in inputs}))
     wanted = {OpKind.F: whole, OpKind.B: whole - split, OpKind.I: split, OpKind.W: split}
     return tuple(Count(kind, ran[kind], wanted.get(kind)) for kind in OpKind if ran[kind] or wanted.get(kind))
 

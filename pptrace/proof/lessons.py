@@ -12,6 +12,7 @@ from pptrace.proof import layers
 from pptrace.proof.arithmetic import Floating
 from pptrace.proof.problem import DROPOUTS, Problem
 from pptrace.proof.prove import Proof, prove
+from pptrace.rationals import text_of
 from pptrace.schedules.registry import Params, build
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from pptrace.proof.compare import Compared
     from pptrace.timeline import Timeline
 
+MOST_EXACT_CHARACTERS = 20
+MOST_EXACT_BITS = 80
+"""Numbers that are longer than these are written as decimals."""
 NORMALIZATIONS = ("mean", "sum", "batch", "unequal")
 
 
@@ -249,6 +253,14 @@ def stale_weights(proof: Proof) -> Lesson:
 
 def _worst(parts: tuple[Compared, ...]) -> Fraction:
     return max((part.largest_error for part in parts), default=Fraction(0))
+
+
+def number_text(value: Fraction) -> str:
+    """Exact where that is short, else `~` and six digits."""
+    exact = (
+        text_of(value) if max(value.numerator.bit_length(), value.denominator.bit_length()) < MOST_EXACT_BITS else ""
+    )
+    return exact if exact and len(exact) <= MOST_EXACT_CHARACTERS else f"~{float(value):.6g}"
 
 
 def _decimal(value: Fraction) -> str:

@@ -47,8 +47,7 @@ class Proof(NamedTuple):
             stages = self.schedule.num_stages
             of_stages = "the stage" if stages == 1 else f"all {stages} stages"
             return f"outputs, losses, gradients of {of_stages} and updated weights {same}"
-        forward = [part for part in (found.outputs, found.losses) if not part.equal]
-        first = "outputs and losses equal" if not forward else f"{' and '.join(part.what for part in forward)} differ"
+        first = _of_forwards(found.outputs, found.losses)
         bad = [part for part in found.gradients if not part.equal]
         if not bad:
             weights = next((part for part in found.weights if not part.equal), None)
@@ -63,6 +62,16 @@ class Proof(NamedTuple):
         return [
             f"gradients of stage{'s' * (len(stages) > 1)} {_numbers(stages)} {text}" for text, stages in clauses.items()
         ]
+
+
+def _of_forwards(outputs: Compared, losses: Compared) -> str:
+    bad = [part for part in (outputs, losses) if not part.equal]
+    if not bad:
+        return "outputs and losses equal"
+    what = " and ".join(part.what for part in bad)
+    if all(part.missing and part.difference is None for part in bad):
+        return f"{what} incomplete: {_owners(outputs.missing)} missing"
+    return f"{what} differ"
 
 
 def _clause(part: Compared, several: bool) -> str:

@@ -1,0 +1,133 @@
+"""`pptrace prove`: verdicts, exit codes, text and JSON, files as well as names."""
+
+from __future__ import annotations
+
+import json
+
+import golden_data
+import pytest
+from click.testing import CliRunner
+
+from pptrace.cli import main
+
+
+def run(*arguments: str, given: bytes | None = None):
+    return CliRunner().invoke(main, ["prove", *arguments], input=given)
+
+
+def document(*arguments: str, given: bytes | None = None):
+    return json.loads(run(*arguments, "-t", "json", given=given).stdout)
+
+
+def test_1f1b_with_fewer_microbatches_than_ranks_is_proved():
+    result = run("1f1b", "-P", "4", "-M", "3")
+    assert result.exit_code == 0
+    assert "ops run  12 F  12 B  4 REDUCE  4 STEP\n" in result.stdout
+    assert "gradient, stage 3  equal\n" in result.stdout
+    assert result.stdout.endswith(
+        "verdict: proved: outputs, losses, gradients of all 4 stages and updated weights equal the unsplit step\n"
+    )
+
+
+def test_json_says_the_same():
+    found = document("zb-h1", "-P", "2", "-M", "3")
+    assert found["schema"] == "pptrace.proof/1"
+    assert found["proved"] is True
+    assert {op["op"]: op["ran"] for op in found["ops"]} == {"F": 6, "I": 6, "W": 6, "REDUCE": 2, "STEP": 2}
+    assert found["gradients"] == [{"stage": s, "update": 0, "equal": True} for s in (0, 1)]
+    assert found["faults"] == found["lessons"] == []
+
+
+def test_several_steps_compare_every_update():
+    found = document("gpipe", "-P", "2", "-M", "2", "--steps", "3")
+    assert found["proved"] is True
+    assert sorted({part["update"] for part in found["weights"]}) == [0, 1, 2]
+
+
+def test_too_many_exact_steps_are_refused_with_the_way_out():
+    result = run("1f1b", "-P", "4", "-M", "4", "--steps", "8")
+    assert result.exit_code == 2
+    assert "use --arithmetic float64" in result.stderr
+    assert run("1f1b", "-P", "4", "-M", "4", "--steps", "8", "--arithmetic", "float64").exit_code == 0
+
+
+def test_a_lost_cooldown_in_a_file_is_named_and_exits_1(tmp_path):
+    path = tmp_path / "lost.csv"
+    path.write_text("0F0,0F1,0B0,0F2\n1F0,1B0,1F1,1B1,1F2,1B2\n")
+    result = run(str(path))
+    assert result.exit_code == 1
+    assert "outputs and losses equal, gradients of stage 0 incomplete: microbatches 1 2 missing" in result.stdout
+
+
+def test_an_order_that_the_engine_refuses_is_run_and_diagnosed(tmp_path):
+    path = tmp_path / "stuck.csv"
+    path.write_text("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n")
+    found = document(str(path))
+    assert found["refused"].startswith("deadlock: ")
+    assert found["proved"] is False
+
+
+def test_the_faulty_1f1b_of_pytorch_has_no_activation_of_microbatch_0(tmp_path):
+    path = tmp_path / "faulty.csv"
+    path.write_bytes(golden_data.data("goldens/torch_csv/1f1b_P4_M8_v1.compute.csv"))
+    result = run(str(path))
+    assert result.exit_code == 1
+    assert "missing-activation: 3B0 (op 1 of rank 3) needs the activation saved by its forward" in result.stdout
+    assert "stage 3 holds that of microbatch 1" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pytorch_dualpipev_4rank_10mb.csv",
+        "pytorch_zb1p_2rank_2stagep_compute.csv",
+        "pytorch_zb1p_2rank_2stagep_comms.csv",
+    ],
+)
+def test_the_schedule_files_of_pytorch_are_proved(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(golden_data.data(f"inputs/schedules/{name}"))
+    assert run(str(path), "--cost-per", "op").exit_code == 0
+    assert run(str(path), "--steps", "2").exit_code == 0
+
+
+def test_a_trace_is_followed_as_it_is():
+    trace = CliRunner().invoke(main, ["trace", "1f1b", "-P", "3", "-M", "4", "--steps", "2"])
+    found = document("-", given=trace.stdout_bytes)
+    assert (found["proved"], found["updates"]) == (True, 2)
+
+
+def test_a_ring_that_is_too_small_names_the_first_slot():
+    result = run("1f1b", "-P", "4", "-M", "8", "--buffers", "3")
+    assert result.exit_code == 1
+    assert "slot-reused: 0F3 (t=3) takes slot 0 of stage 0" in result.stdout
+
+
+def test_expected_differences_exit_1_and_say_so():
+    result = run("1f1b", "-P", "2", "-M", "4", "--normalization", "sum")
+    assert result.exit_code == 1
+    assert "sum   (to be expected: different, and no fault of the schedule)" in result.stdout
+    found = document("1f1b", "-P", "2", "-M", "4", "--dropout", "ordered")
+    assert found["lessons"][0]["expects"] == "differs"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["1f1b", "-P", "2", "-M", "2", "--seed", "-1"], "--seed is a whole number"),
+        (["1f1b", "-P", "2", "-M", "2", "--buffers", "0"], "--buffers must be at least 1"),
+        (["1f1b", "-P", "2"], "needs -M"),
+        (["1f1c", "-P", "2"], "did you mean 1f1b?"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(arguments, message):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_output_goes_to_a_file(tmp_path):
+    path = tmp_path / "proof.json"
+    assert run("1f1b", "-P", "2", "-M", "2", "-o", str(path)).stdout == ""
+    assert json.loads(path.read_text())["proved"] is True
