@@ -133,15 +133,16 @@ def check_costs(costs: Costs, placement: Placement, num_microbatches: int) -> No
     for name, option in (("forward", "-f"), ("backward", "-b"), ("weight_grad", "-w")):
         given: Values = getattr(costs, name)
         wanted, noun = (placement.num_stages, "stage") if given.per == "stage" else (placement.num_ranks, "rank")
+        label = f"{costs.source}: {name}" if given.per == "stage" and costs.source else f"{option} ({name})"
         if len(given.numbers) not in (1, wanted):
             _refuse(
-                f"{option} ({name}) has {len(given.numbers)} values for {_count(wanted, noun)}; "
+                f"{label} has {len(given.numbers)} values for {_count(wanted, noun)}; "
                 f"give one number, or one per {noun}"
             )
         for number in given.numbers:
             if number < 0 or (number == 0 and name != "weight_grad"):
                 least = "zero or more" if name == "weight_grad" else "more than zero"
-                _refuse(f"{option} ({name}) must be {least}, got {text_of(number)}")
+                _refuse(f"{label} must be {least}, got {text_of(number)}")
     for name in Sizes._fields:
         given_size: Values | None = getattr(costs.sizes, name) if costs.sizes else None
         if given_size is not None:

@@ -23,7 +23,7 @@ from pptrace.errors import FormatError, ParameterError
 from pptrace.rationals import MAX_DIGITS, parse_bytes, parse_rational
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _TIMES = ("forward", "backward", "weight_grad")
 _SIZES = {
@@ -152,7 +152,7 @@ def _converted(convert: Callable[[str, str], T], text: str, where: str) -> T:
 
 def _sizes(table: dict[str, Any], source: str) -> Sizes | None:
     given = {
-        part: Values(tuple(map(Fraction, numbers)), "stage")
+        part: _of_stages(numbers)
         for key, part in _SIZES.items()
         if (numbers := _numbers(table, key, source, _bytes)) is not None
     }
@@ -165,25 +165,32 @@ def _sizes(table: dict[str, Any], source: str) -> Sizes | None:
 
 
 def _memory_delta(given: object, source: str) -> tuple[Values, Values]:
-    """(M_B, M_W) of the zero-bubble papers from what F, I and W add: M_B, M_W - M_B, -M_W."""
+    """(M_B, M_W) of the zero-bubble papers from what F, I and W add, a value or one per stage: M_B, M_W - M_B, -M_W."""
     if not isinstance(given, dict) or set(given) != {"F", "I", "W"}:
         message = f"{source}: memory_delta: must be a table of three, for example {{F = 34, I = -2, W = -32}}"
         raise FormatError(message)
-    deltas = {}
-    for key, value in given.items():
-        where = f"{source}: memory_delta.{key}"
-        if isinstance(value, int) and not isinstance(value, bool):
-            deltas[key] = (-1 if value < 0 else 1) * _bytes(abs(value), where)
-        elif isinstance(value, str) and value.startswith("-"):
-            deltas[key] = -_bytes(value[1:], where)
-        else:
-            deltas[key] = _bytes(value, where)
-    if sum(deltas.values()) != 0 or deltas["F"] < 0 or deltas["W"] > 0:
-        message = (
-            f"{source}: memory_delta: F + I + W must be 0, with F above and W below: what F saves, I and W release"
-        )
-        raise FormatError(message)
-    return Values((Fraction(deltas["F"]),), "stage"), Values((Fraction(-deltas["W"]),), "stage")
+    where = f"{source}: memory_delta"
+    added = {key: _numbers(given, key, where, _signed_bytes) or () for key in ("F", "I", "W")}
+    _require_one_length({f"memory_delta.{key}": len(numbers) for key, numbers in added.items()}, source)
+    most = max(map(len, added.values()))
+    saved, halved, freed = (numbers * most if len(numbers) == 1 else numbers for numbers in added.values())
+    for f, i, w in zip(saved, halved, freed, strict=True):
+        if f + i + w != 0 or f < 0 or w > 0:
+            message = f"{where}: F + I + W must be 0, with F >= 0 and W <= 0: what F saves, I and W release; got {f}, {i}, {w}"
+            raise FormatError(message)
+    return _of_stages(saved), _of_stages(-w for w in freed)
+
+
+def _of_stages(numbers: Iterable[int]) -> Values:
+    return Values(tuple(map(Fraction, numbers)), "stage")
+
+
+def _signed_bytes(value: object, where: str) -> int:
+    if isinstance(value, str) and value.startswith("-"):
+        return -_bytes(value[1:], where)
+    if isinstance(value, int) and not isinstance(value, bool) and value < 0:
+        return -_bytes(-value, where)
+    return _bytes(value, where)
 
 
 def _kind(value: object) -> str:
