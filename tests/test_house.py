@@ -31,6 +31,7 @@ LAYERS = (
     ("listing", "costs", "dependencies"),
     ("schedules",),
     ("timeline",),
+    ("recipes",),
     ("analysis", "queue_lab"),
     ("check", "proof"),
     ("formats",),
