@@ -38,6 +38,7 @@ LEAST_WIDTH = 20
 @click.option("--compact", is_flag=True, help="One character per column, without microbatch numbers.")
 @click.option("--one-based", is_flag=True, help="Count stages and microbatches from 1.")
 @click.option("--section", multiple=True, metavar="NAME", help=f"Only this part (repeatable): {', '.join(SECTIONS)}.")
+@click.option("--prove", "proving", is_flag=True, help="Add the verdict of `pptrace prove`; exit 1 where it is bad.")
 @output_options("text", "json", "jsonl")
 @common_options
 def command(
@@ -49,9 +50,10 @@ def command(
     compact: bool,
     one_based: bool,
     section: tuple[str, ...],
+    proving: bool,
     to: str | None,
     output: str | None,
-) -> None:
+) -> int:
     """Draw a schedule or a trace on a time axis, with activation lifetimes, phases, exact metrics and idle time by cause.
 
     \b
@@ -74,14 +76,26 @@ def command(
     report = loaded.report()
     for finding in loaded.findings:
         warn(finding)
+    if chosen != "text" and proving:
+        message = f"--prove adds a line of text; for JSON: pptrace prove {loaded.label} -t json"
+        raise ParameterError(message)
     if chosen != "text":
         from pptrace.formats import load as load_format  # noqa: PLC0415  (drawing needs no JSON)
 
         deliver(load_format(chosen).write(report), output)
-        return
+        return 0
     if only_ranks is not None:
         drawing = drawing._replace(only_ranks=parse_ranks(only_ranks, report.schedule.num_ranks))
-    deliver(_drawn(report, drawing, colored=use_color(to_file=to_file)), output)
+    drawn = _drawn(report, drawing, colored=use_color(to_file=to_file))
+    if not proving:
+        deliver(drawn, output)
+        return 0
+    from pptrace.proof.prove import prove  # noqa: PLC0415  (only where a proof is asked for)
+    from pptrace.render.proof_text import proof_note  # noqa: PLC0415
+
+    proof = prove(report.timeline)
+    deliver(f"{drawn}\n{proof_note(proof, drawing.width)}", output)
+    return 0 if proof.proved else 1
 
 
 def _drawn(report: Report, drawing: RenderOptions, *, colored: bool) -> str:
