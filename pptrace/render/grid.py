@@ -1,34 +1,25 @@
-"""The picture of a timeline without a medium: rows of placed cells, the time axis, the bars between steps.
+"""The grid of text: a picture's cells, waits and bars in columns of characters.
 
-It owns what is drawn and where (in ticks and in columns); text, SVG, HTML and TikZ draw it. Ops of no duration are
-left out, the two ops of an overlapped pair are one cell, and a window cuts what lies outside it.
+It owns which columns; what is drawn is picture.py's, how wide a moment is scale.py's, the characters are draw.py's.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from pptrace.errors import ParameterError
-from pptrace.model import OpKind
-from pptrace.rationals import text_of
-from pptrace.render.names import Names
 from pptrace.render.options import RenderOptions
+from pptrace.render.picture import picture
 from pptrace.render.scale import Extent, Mark, Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from pptrace.analysis.idle import IdleSlot
-    from pptrace.model import Schedule
+    from pptrace.model import OpKind
+    from pptrace.render.names import Names
+    from pptrace.render.picture import Shown
     from pptrace.timeline import Timeline
-
-ALONE = -1
-"""The `partner` of a cell that is one op."""
-
-IN_FLIGHT = frozenset({"exposed communication", "head-of-line"})
-"""Causes of idle time (analysis/idle.py) that are drawn as a message under way."""
 
 
 class PlacedCell(NamedTuple):
@@ -78,7 +69,7 @@ class Row(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Rows under one time axis. Columns are `scale.column_width` characters wide in text; other media use the ticks.
+    """Rows under one time axis. Columns are `scale.column_width` characters wide.
 
     `unit` is the name of the unit of time, or empty. `kinds` are those that are drawn.
     """
@@ -100,17 +91,6 @@ class Layout(NamedTuple):
         return self.scale.column_width
 
 
-class _Shown(NamedTuple):
-    """A cell before it has columns."""
-
-    start: int
-    end: int
-    text: str
-    parts: tuple[tuple[str, OpKind, int], ...]
-    position: int
-    partner: int
-
-
 def grid(timeline: Timeline, options: RenderOptions | None = None, slots: Iterable[IdleSlot] = ()) -> Layout:
     """Place every op of `timeline`, in time linear in its ops (but for sorting the times of a picture not to scale).
 
@@ -118,106 +98,30 @@ def grid(timeline: Timeline, options: RenderOptions | None = None, slots: Iterab
     window in which there is nothing, or ranks that are not there.
     """
     options = options or RenderOptions()
-    schedule = timeline.schedule
-    names = Names(schedule, options)
-    ranks = _ranks(schedule, options)
-    shown = {rank: list(_shown(timeline, names, rank, compact=options.compact)) for rank in ranks}
-    begin, end = _window(timeline, options)
-    inside = {rank: [cell for cell in shown[rank] if cell.end > begin and cell.start < end] for rank in ranks}
-    bars = {rank: [tick for tick in _step_ends(timeline, rank) if begin < tick < end] for rank in ranks}
-    flights: dict[int, list[IdleSlot]] = {rank: [] for rank in ranks}
-    for slot in slots:
-        if slot.cause in IN_FLIGHT and slot.rank in flights and slot.end > begin and slot.start < end:
-            flights[slot.rank].append(slot)
-
+    shown = picture(timeline, options, slots)
+    begin, end = shown.begin, shown.end
     apart = 0 if options.compact else 1
     extents = [
         Extent(max(cell.start, begin), min(cell.end, end), len(cell.text) + apart)
-        for rank in ranks
-        for cell in inside[rank]
+        for row in shown.rows
+        for cell in row.cells
     ]
-    scale = Scale(extents, begin, end, {tick for ticks in bars.values() for tick in ticks}, timeline.ticks_per_unit)
+    bars = {tick for row in shown.rows for tick in row.bars}
+    scale = Scale(extents, begin, end, bars, timeline.ticks_per_unit)
     rows = tuple(
         Row(
-            names.row(rank),
-            rank,
-            tuple(_placed(cell, scale, begin, end) for cell in inside[rank]),
-            tuple(_wait(slot, scale, begin, end) for slot in flights[rank]),
-            tuple(scale.column(tick) for tick in bars[rank]),
+            row.label,
+            row.rank,
+            tuple(_placed(cell, scale, begin, end) for cell in row.cells),
+            tuple(_wait(slot, scale, begin, end) for slot in row.waits),
+            tuple(scale.column(tick) for tick in row.bars),
         )
-        for rank in ranks
+        for row in shown.rows
     )
-    kinds = {kind for rank in ranks for cell in inside[rank] for _, kind, _ in cell.parts}
-    unit = timeline.costs.unit
-    return Layout(rows, scale, tuple(scale.marks()), names, options.compact, unit, tuple(sorted(kinds)))
+    return Layout(rows, scale, tuple(scale.marks()), shown.names, options.compact, shown.unit, shown.kinds)
 
 
-def _ranks(schedule: Schedule, options: RenderOptions) -> tuple[int, ...]:
-    if options.only_ranks is None:
-        return tuple(range(schedule.num_ranks))
-    strange = [rank for rank in options.only_ranks if not 0 <= rank < schedule.num_ranks]
-    if strange or not options.only_ranks:
-        message = f"--only-ranks names rank {strange[0] if strange else 'none'}; ranks are 0..{schedule.num_ranks - 1}"
-        raise ParameterError(message)
-    return options.only_ranks
-
-
-def _window(timeline: Timeline, options: RenderOptions) -> tuple[int, int]:
-    """The drawn [from, to) in ticks: the window, or all of the timeline, whichever ends first."""
-    first, last = min(timeline.starts, default=0), max(timeline.ends, default=0)
-    if options.window is None:
-        return first, last
-    unit = timeline.ticks_per_unit
-    asked_from, asked_to = options.window
-    begin = first if asked_from is None else max(first, int(asked_from * unit // 1))
-    end = last if asked_to is None else min(last, int(-(-asked_to * unit // 1)))
-    if begin >= end:
-        message = (
-            f"--window shows nothing: the timeline runs from {text_of(Fraction(first, unit))} "
-            f"to {text_of(Fraction(last, unit))}"
-        )
-        raise ParameterError(message)
-    return begin, end
-
-
-def _shown(timeline: Timeline, names: Names, rank: int, *, compact: bool) -> Iterator[_Shown]:
-    """The ops of one rank that last, pairs joined, in time order."""
-    schedule, starts, ends = timeline.schedule, timeline.starts, timeline.ends
-    codes, pairs = schedule.codes, schedule.pairs
-    text, kind, shade = names.letter if compact else names.text, names.kind, names.shade
-    joined = -1
-    for position in schedule.positions(rank):
-        start, end, code = starts[position], ends[position], codes[position]
-        if position == joined or start == end:
-            continue
-        own = text(code)
-        if position in pairs and starts[position + 1] == start and ends[position + 1] == end:
-            joined = position + 1
-            second = codes[joined]
-            other = text(second)
-            parts = ((own, kind(code), shade(code)), (other, kind(second), shade(second)))
-            yield _Shown(start, end, own + other if compact else f"{own}+{other}", parts, position, joined)
-        else:
-            yield _Shown(start, end, own, ((own, kind(code), shade(code)),), position, ALONE)
-
-
-def _step_ends(timeline: Timeline, rank: int) -> list[int]:
-    """When the rank's update between one step and the next is done. Schedules without a flush have no such moment."""
-    schedule = timeline.schedule
-    if schedule.num_steps == 1 or schedule.asynchronous:
-        return []
-    done: dict[int, int] = {}
-    num, width = schedule.num_microbatches, schedule.num_microbatches * schedule.num_steps
-    first_step = OpKind.STEP * schedule.num_stages * width
-    for position in schedule.positions(rank):
-        code = schedule.codes[position]
-        if code >= first_step:
-            step = code % width // num
-            done[step] = max(done.get(step, 0), timeline.ends[position])
-    return [done[step] for step in sorted(done) if step < schedule.num_steps - 1]
-
-
-def _placed(cell: _Shown, scale: Scale, begin: int, end: int) -> PlacedCell:
+def _placed(cell: Shown, scale: Scale, begin: int, end: int) -> PlacedCell:
     column = scale.column(max(cell.start, begin))
     width = scale.column(min(cell.end, end)) - column
     return PlacedCell(
