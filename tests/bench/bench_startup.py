@@ -5,12 +5,13 @@ python tests/bench/bench_startup.py
 
 from __future__ import annotations
 
-from measure import PPTRACE, PYTHON, command, figure, heading, medians, on_terminal
+from measure import PPTRACE, PYTHON, command, compile_package, figure, heading, medians, on_terminal
 
 SIZES = ("1f1b", "-P", "4", "-M", "4")
 
 
 def main() -> None:
+    compile_package()
     heading("start-up, medians of 31 runs in turn")
     pairs = [
         (

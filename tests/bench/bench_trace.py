@@ -5,7 +5,7 @@ python tests/bench/bench_trace.py
 
 from __future__ import annotations
 
-from measure import PPTRACE, PYTHON, command, figure, heading, medians
+from measure import PPTRACE, PYTHON, command, compile_package, figure, heading, medians
 
 DUMP = """
 import json
@@ -18,6 +18,7 @@ json.dumps([
 
 
 def main() -> None:
+    compile_package()
     heading("pptrace trace 1f1b -P 64 -M 512 (65,536 ops), medians of 9 runs in turn")
     taken, base = medians(
         [command(PPTRACE, "trace", "1f1b", "-P", "64", "-M", "512"), command(PYTHON, "-c", DUMP)], runs=9

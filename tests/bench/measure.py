@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import pty
 import statistics
@@ -11,11 +12,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pptrace
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 PYTHON = sys.executable
 PPTRACE = str(Path(sys.executable).with_name("pptrace"))
+
+
+def compile_package() -> None:
+    """Write the package's bytecode, as installing a wheel does; a checkout may have none."""
+    compileall.compile_dir(Path(pptrace.__file__).parent, quiet=1)
 
 
 def heading(text: str) -> None:
