@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pptrace.proof.compare import Compared
     from pptrace.timeline import Timeline
 
+MOST_ROWS, MOST_COLUMNS = 24, 8
+"""Versions and stages of a table; of more, the first and the last are shown."""
 MOST_EXACT_CHARACTERS = 20
 MOST_EXACT_BITS = 80
 """Numbers that are longer than these are written as decimals."""
@@ -88,7 +90,7 @@ def unequal_samples(num_microbatches: int) -> tuple[int, ...]:
 def lessons(proof: Proof, choice: Choice, subject: Schedule | Timeline, costs: Costs | None = None) -> list[Lesson]:
     """What there is to say about `proof`, which was made with `choice` from `subject` and `costs`."""
     found = []
-    if isinstance(proof.problem.arithmetic, Floating):
+    if isinstance(proof.problem.arithmetic, Floating) and not proof.schedule.asynchronous:
         found.append(rounding(proof, choice))
     if choice.normalization == "sum":
         found.append(sum_instead_of_mean(proof))
@@ -236,10 +238,10 @@ def stale_weights(proof: Proof) -> Lesson:
     for part in proof.comparison.weights:
         key = (part.update or 0, part.stage or 0)
         per_stage[key] = max(per_stage.get(key, Fraction(0)), part.largest_error)
-    stages = range(proof.problem.num_stages)
+    stages = _some(list(range(proof.problem.num_stages)), MOST_COLUMNS)
     rows = [
         Row(f"version {update + 1}", tuple(_decimal(per_stage.get((update, stage), Fraction(0))) for stage in stages))
-        for update in range(updates)
+        for update in _some(list(range(updates)), MOST_ROWS)
     ]
     text = (
         "Without a flush a forward uses the weights that its rank has by then, and its backward the same stashed version, "
@@ -249,6 +251,11 @@ def stale_weights(proof: Proof) -> Lesson:
     )
     expects = "equal" if proof.problem.num_stages == 1 or updates == 1 else "differs"
     return Lesson("weight stashing", expects, text, tuple(f"stage {stage}" for stage in stages), tuple(rows))
+
+
+def _some(numbers: list[int], most: int) -> list[int]:
+    """All, or the first and the last of them."""
+    return numbers if len(numbers) <= most else numbers[: most - most // 4] + numbers[-(most // 4) :]
 
 
 def _worst(parts: tuple[Compared, ...]) -> Fraction:

@@ -4,6 +4,7 @@ numbers may become. It runs nothing.
 
 from __future__ import annotations
 
+from copy import copy
 from fractions import Fraction
 from random import Random
 from typing import TYPE_CHECKING
@@ -52,6 +53,7 @@ class Problem:
         self.arithmetic = arithmetic(arithmetic_name)
         self.seed = seed
         self.samples = samples or (SAMPLES,) * num_microbatches
+        self.own_shares = shares is not None
         self.shares = shares or (Fraction(1, num_microbatches),) * num_microbatches
         self.dropout = dropout
         self.batch_statistics = batch_statistics
@@ -77,6 +79,14 @@ class Problem:
         """(inputs, targets) of several microbatches, by (step, microbatch), as one batch."""
         parts = [self.data(step, microbatch) for step, microbatch in owners]
         return stack([part[0] for part in parts]), stack([part[1] for part in parts])
+
+    def averaged_over(self, count: int) -> Problem:
+        """The same with 1/count as every share, where updates have `count` microbatches; shares of a lesson stay."""
+        if self.own_shares:
+            return self
+        averaged = copy(self)
+        averaged.shares = (Fraction(1, count),) * self.num_microbatches
+        return averaged
 
     def masks(self) -> Masks | None:
         """A new source of dropout masks, or None without dropout."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pptrace.analysis.weight_versions import DOUBLE_BUFFERED
 from pptrace.errors import DeadlockError, ParameterError, ScheduleError
 from pptrace.model import OpKind, Schedule
 from pptrace.proof.arithmetic import Exact
@@ -17,6 +18,7 @@ from pptrace.timeline import simulate_schedule
 
 if TYPE_CHECKING:
     from pptrace.costs import Costs
+    from pptrace.model import Op
     from pptrace.proof.faults import StateFault
     from pptrace.timeline import Timeline
 
@@ -56,9 +58,13 @@ class Proof(NamedTuple):
         return ", ".join([first, *self._gradient_clauses(bad)])
 
     def _gradient_clauses(self, bad: list[Compared]) -> list[str]:
-        clauses: dict[str, list[int]] = {}
+        """Per stage the first update that is not right; what comes after it starts from other weights."""
+        first: dict[int, Compared] = {}
         for part in bad:
-            clauses.setdefault(_clause(part, len(self.updates) > 1), []).append(part.stage or 0)
+            first.setdefault(part.stage or 0, part)
+        clauses: dict[str, list[int]] = {}
+        for stage, part in sorted(first.items()):
+            clauses.setdefault(_clause(part, len(self.updates)), []).append(stage)
         return [
             f"gradients of stage{'s' * (len(stages) > 1)} {_numbers(stages)} {text}" for text, stages in clauses.items()
         ]
@@ -74,15 +80,16 @@ def _of_forwards(outputs: Compared, losses: Compared) -> str:
     return f"{what} differ"
 
 
-def _clause(part: Compared, several: bool) -> str:
-    step = f" in update {part.update}" if several else ""
+def _clause(part: Compared, num_updates: int) -> str:
+    step = f" in update {part.update}" if num_updates > 1 else ""
     if part.missing:
         return f"incomplete{step}: {_owners(part.missing)} missing"
     if part.late:
         return f"incomplete{step}: {_owners(part.late)} came after the update"
     if part.doubled:
         return f"wrong{step}: {_owners(part.doubled)} counted twice"
-    return f"differ{step}"
+    on = (part.update or 0) + 1 < num_updates
+    return f"differ from update {part.update} on" if on else f"differ{step}"
 
 
 def _owners(owners: tuple[Owner, ...]) -> str:
@@ -120,7 +127,12 @@ def prove(
     updates = _updates(schedule)
     if isinstance(problem.arithmetic, Exact):
         require_short_numbers(schedule.num_stages, schedule.num_microbatches, len(updates))
-    machine = Machine(problem, schedule, strict=strict, slots=slots, tagged=tagged)
+    uses_version = None
+    if schedule.asynchronous and updates:
+        problem = problem.averaged_over(len(updates[0]))
+        if schedule.name == DOUBLE_BUFFERED:
+            uses_version = _version_before_the_newest
+    machine = Machine(problem, schedule, strict=strict, slots=slots, tagged=tagged, uses_version=uses_version)
     refused = ""
     if timeline is None:
         try:
@@ -136,6 +148,10 @@ def prove(
     reference = reference or unsplit(problem, updates)
     comparison = compare(machine, reference, updates)
     return Proof(schedule, problem, updates, comparison, tuple(machine.faults), refused, machine, reference)
+
+
+def _version_before_the_newest(op: Op) -> int:
+    return max(op.step - 1, 0)
 
 
 def _with_boundary(schedule: Schedule, steps: int) -> Schedule:
@@ -154,11 +170,11 @@ def _with_boundary(schedule: Schedule, steps: int) -> Schedule:
 
 
 def _updates(schedule: Schedule) -> tuple[tuple[Owner, ...], ...]:
-    """The microbatches of every update: a step's, or, without a flush, those up to the microbatch that a STEP follows."""
+    """The microbatches of every update: a step's, or, without a flush, those from the one that a STEP is numbered with."""
     num = schedule.num_microbatches
     owners = [(step, microbatch) for step in range(schedule.num_steps) for microbatch in range(num)]
     if not schedule.asynchronous:
         return tuple(tuple(owners[step * num : (step + 1) * num]) for step in range(schedule.num_steps))
     run = schedule.coder.run(OpKind.STEP, 0)
-    ends = sorted(code - run.start + 1 for code in schedule.codes if code in run)
-    return tuple(tuple(owners[first:last]) for first, last in zip([0, *ends], ends, strict=False))
+    starts = sorted(code - run.start for code in schedule.codes if code in run)
+    return tuple(tuple(owners[first:last]) for first, last in zip(starts, [*starts[1:], len(owners)], strict=True))

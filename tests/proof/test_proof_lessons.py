@@ -142,3 +142,62 @@ def test_numbers_are_exact_where_they_are_short():
     assert number_text(Fraction(-3, 8)) == "-0.375"
     assert number_text(Fraction(1, 3)) == "1/3"
     assert number_text(Fraction(1, 2**200)) == "~6.22302e-61"
+
+
+def delayed(problem, owners, version_of, num_updates, size):
+    """Weight stashing by its definition: the gradient of every update taken at older weights, applied to the newest."""
+    num = problem.arithmetic
+    history = [[parameters] for parameters in problem.weights]
+    for update in range(num_updates):
+        total = None
+        for step, microbatch in owners[update * size : (update + 1) * size]:
+            x, target = problem.data(step, microbatch)
+            seen = [history[s][version_of(s, update)] for s in range(problem.num_stages)]
+            kept = []
+            for parameters in seen:
+                x, saved = layers.forward(num, parameters, x)
+                kept.append(saved)
+            gradient = layers.loss_gradient(num, x, target)
+            parts = []
+            for parameters, saved in zip(reversed(seen), reversed(kept), strict=True):
+                gradient, part = layers.backward(num, parameters, saved, gradient)
+                parts.insert(0, layers.times(num, part, Fraction(1, size)))
+            total = parts if total is None else [layers.plus(num, a, b) for a, b in zip(total, parts, strict=True)]
+        for stage, gradient in enumerate(total):
+            history[stage].append(layers.stepped(num, history[stage][-1], gradient, problem.rate))
+    return history
+
+
+def assert_history(proof, expected):
+    for (_, stage), versions in proof.machine.weights.items():
+        assert len(versions) == len(expected[stage])
+        for found, wanted in zip(versions, expected[stage], strict=True):
+            assert layers.same(proof.problem.arithmetic, found, wanted)
+
+
+def test_pipedream_takes_the_gradient_of_microbatch_k_at_the_weights_of_k_minus_the_stages_behind():
+    proof, _ = proof_of(build("pipedream", Params(3, 4)))
+    owners = [(0, m) for m in range(4)]
+    assert proof.faults == ()
+    assert_history(proof, delayed(proof.problem, owners, lambda s, k: max(0, k - (2 - s)), 4, 1))
+
+
+def test_2bw_takes_every_gradient_at_the_version_before_the_newest():
+    proof, _ = proof_of(build("pipedream-2bw", Params(2, 3, num_steps=3)))
+    owners = [(step, m) for step in range(3) for m in range(3)]
+    assert proof.faults == ()
+    assert_history(proof, delayed(proof.problem, owners, lambda _, update: max(update - 1, 0), 3, 3))
+
+
+def test_weight_stashing_is_not_the_synchronous_update_from_the_second_version_on():
+    proof, [lesson] = proof_of(build("pipedream", Params(3, 4)))
+    assert not proof.proved
+    assert lesson.expects == "differs"
+    assert [row.label for row in lesson.rows] == ["version 1", "version 2", "version 3", "version 4"]
+    assert lesson.rows[0].cells == ("0", "0", "0")
+    assert all(cell != "0" for row in lesson.rows[1:] for cell in row.cells)
+    assert proof.sentence() == "outputs and losses differ, gradients of stages 0 1 2 differ from update 1 on"
+
+
+def test_on_one_rank_nothing_is_stale():
+    assert proof_of(build("pipedream", Params(1, 4)))[0].proved
