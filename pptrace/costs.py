@@ -82,7 +82,7 @@ class Costs(NamedTuple):
     `comm` is one latency, or one per link between ranks q and q+1 (a loop's last link, P-1 to 0, is the last value).
     `overlap` is what an overlapped pair lasts: "sum", "max", "split" (two ops back to back, each waiting for its own input) or
     a number (per "rank" or "op" as forward is). `link` is "latency" (messages do not contend) or "serial" (one at a time
-    per directed pair of ranks, in the order produced).
+    per directed pair of ranks, in the order produced) or "blocking" (a message holds both its ranks, see `blocking`).
     """
 
     forward: Values = values(1)
@@ -171,8 +171,8 @@ def check_costs(costs: Costs, placement: Placement, num_microbatches: int) -> No
     if overlap <= 0 if isinstance(overlap, Fraction) else overlap not in ("sum", "max", "split"):
         shown = text_of(overlap) if isinstance(overlap, Fraction) else repr(overlap)[:40]
         _refuse(f"--overlap must be sum, max, split or a number above zero, got {shown}")
-    if costs.link not in ("latency", "serial"):
-        _refuse(f"--link must be latency or serial, got {str(costs.link)[:40]!r}")
+    if costs.link not in ("latency", "serial", "blocking"):
+        _refuse(f"--link must be latency, serial or blocking, got {str(costs.link)[:40]!r}")
     if costs.microbatch_scale:
         if len(costs.microbatch_scale) != num_microbatches:
             _refuse(

@@ -11,6 +11,7 @@ from itertools import chain
 from operator import sub
 from typing import TYPE_CHECKING, NamedTuple
 
+from pptrace.blocking import run_blocking
 from pptrace.costs import Costs, Durations, durations
 from pptrace.dependencies import (
     GATHER,
@@ -145,7 +146,8 @@ def simulate_schedule(schedule: Schedule, costs: Costs | None = None, *, deps: D
     if costs.overlap != "split":
         require_pairs_apart(schedule, deps)
     timing = durations(schedule, costs)
-    ends, arrivals, departures = _run(schedule, deps, timing, costs)
+    engine = run_blocking if costs.link == "blocking" else _run
+    ends, arrivals, departures = engine(schedule, deps, timing, costs)
     starts = array("q", list(map(sub, ends, timing.ticks)))  # from a list: twice as fast as from an iterator
     end_array = array("q", ends)
     arrival_array = end_array if arrivals is ends else array("q", arrivals)

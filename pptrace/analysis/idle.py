@@ -27,7 +27,7 @@ CAUSES = {
     DRAIN: "after the rank's last op",
     WAIT_FORWARD: "the forward of the stage before is not done",
     WAIT_BACKWARD: "the backward of the stage after is not done",
-    EXPOSED: "the message is in flight",
+    EXPOSED: "the message is in flight (blocking: or a message holds the rank)",
     HEAD_OF_LINE: "the message waits for its serial link",
     DELAY: "everything was there, the op started later all the same",
     BARRIER: "the update between two steps",
@@ -103,7 +103,7 @@ def _explain(timeline: Timeline, rank: int, free: int, between: range, members: 
             (departed, HEAD_OF_LINE, awaited),
             (arrival, EXPOSED, awaited),
         ]
-    cuts.append((start, DELAY, -1))
+    cuts.append((start, EXPOSED if _holds_ranks(timeline) else DELAY, -1))
     slots = []
     for until, cause, awaited in cuts:
         until = min(until, start)
@@ -129,7 +129,13 @@ def _budget(timeline: Timeline, busy: Work) -> dict[str, int]:
 
 def as_soon_as_possible(timeline: Timeline, busy: Work) -> tuple[int, int]:
     """Elapsed ticks of the same order with every op as early as it can be: with its messages' latencies, and with none."""
+    if _holds_ranks(timeline):  # the engine started every op as early as its messages let it
+        return busy.elapsed, _elapsed(timeline, busy, communication=False)
     return _elapsed(timeline, busy, communication=True), _elapsed(timeline, busy, communication=False)
+
+
+def _holds_ranks(timeline: Timeline) -> bool:
+    return timeline.costs.link == "blocking" and not timeline.measured
 
 
 def _elapsed(timeline: Timeline, busy: Work, *, communication: bool) -> int:
