@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from pptrace.check.findings import CheckReport, Finding, Place, Verdict, ordered
 from pptrace.check.messages import Messages
 from pptrace.check.program import Program, from_listing, from_schedule
-from pptrace.check.runs import GROUPINGS, SENDS, Assumptions, run_program
-from pptrace.check.state import StoredLifetime, state_findings
+from pptrace.check.runs import GROUPINGS, SENDS, Assumptions, compute_of, run_program
+from pptrace.check.state import StoredLifetime, lifetime_findings, state_findings
 from pptrace.check.structure import Structure
+from pptrace.check.timing import of_slots, of_timeline, timing_findings
 from pptrace.errors import ParameterError
 from pptrace.listing import Listing
 from pptrace.timeline import Timeline
@@ -76,13 +77,20 @@ def check(
     if program.has_messages or structure.message_strays:
         Messages(structure).run()
     assumed = Assumptions(options.sends, options.grouping, options.tags)
-    verdict = run_program(program, structure.excused, assumed, findings)
+    compute = compute_of(program)
+    verdict = run_program(program, compute, structure.excused, assumed, findings)
     findings += state_findings(
         program,
         buffers=options.buffers,
         max_activations=options.max_activations,
         release=options.release,
     )
+    if isinstance(source, Timeline):
+        delays = options.advice and source.costs.link != "blocking"
+        findings += timing_findings(of_timeline(program, source), options.tolerance, delays=delays)
+        findings += lifetime_findings(source, lifetimes)
+    elif program.slots:
+        findings += timing_findings(of_slots(program, *compute), options.tolerance, delays=options.advice)
     return CheckReport(_limited(findings), verdict)
 
 

@@ -35,7 +35,7 @@ class Program:
     `codes[i]` is `(kind * S + stage) * N + step * M + microbatch` (N = M x steps) as in `Schedule`, here for all kinds, or
     GONE. `pairs` holds the first position of every overlapped pair. `holders[s]` is the rank that holds stage s, -1 where
     nobody does; with `bidirectional`, `holders[S + s]` is the one of the copy that goes up. `flat` holds the ops of a
-    listing by position (None and an entry of `texts` where a cell is no op).
+    listing by position (None and an entry of `texts` where a cell is no op), `slots` their columns where those are time steps.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Program:
         self.rows = rows
         self.texts = texts or {}
         self.flat: list[Op | None] = []
+        self.slots: list[int] = []
         self.asynchronous = False
         self.name = ""
         self.options: dict[str, str | int] = {}
@@ -223,6 +224,13 @@ def from_listing(listing: Listing, wanted: int | None = None) -> Program:
     )
     program.flat = ops
     program.name = listing.source
+    if listing.slots:
+        program.slots = [
+            slot
+            for row, slots in zip(listing.rows, listing.slots, strict=True)
+            for cell, slot in zip(row, slots, strict=True)
+            for _ in cell.ops or (None,)
+        ]
     _infer_holders(program)
     return program
 

@@ -269,11 +269,26 @@ def deadlock_finding(program: Program, events: Listed, stuck: Stuck, code: str, 
     return Finding(code, program.place(events.positions[first]), sentence, ops, remedy, tuple(waits), next_ops)
 
 
-def run_program(program: Program, excused: set[int], assumed: Assumptions, findings: list[Finding]) -> Verdict:
+class Compute(NamedTuple):
+    """The ops of a program that an engine runs: as a schedule, what they wait for, and where each stands in the program."""
+
+    schedule: Schedule
+    deps: Dependencies
+    origin: list[int]
+
+
+def compute_of(program: Program) -> Compute:
+    """The compute part of a program, as it is when called."""
+    schedule, origin = program.compute_schedule()
+    return Compute(schedule, Dependencies(schedule), origin)
+
+
+def run_program(
+    program: Program, compute: Compute, excused: set[int], assumed: Assumptions, findings: list[Finding]
+) -> Verdict:
     """Run the program under the assumptions; add what stops it, and say what may be said of its progress."""
     own = program.has_messages
-    schedule, origin = program.compute_schedule()
-    deps = Dependencies(schedule)
+    schedule, deps, origin = compute
     forward_only = not program.kinds & {OpKind.B, OpKind.I, OpKind.W}
     sentences = assumed.sentences(inline=not own, forward_only=forward_only)
     stuck = code = None
