@@ -97,7 +97,7 @@ def test_how_long_a_pair_lasts() -> None:
         (Costs(step_time=Fraction(-1, 2)), "--step-time must be zero or more, got -0.5"),
         (Costs(overlap=Fraction(0)), "--overlap must be sum, max, split or a number above zero, got 0"),
         (Costs(overlap="both"), "--overlap must be sum, max, split or a number above zero, got 'both'"),
-        (Costs(link="fast"), "--link must be latency or serial, got 'fast'"),
+        (Costs(link="fast"), "--link must be latency, serial or blocking, got 'fast'"),
         (Costs(microbatch_scale=(Fraction(1),)), "microbatch_scale has 1 values for 4 microbatches"),
         (Costs(microbatch_scale=(Fraction(0),) * 4), "microbatch_scale must be more than zero, got 0"),
     ],
