@@ -28,7 +28,7 @@ def build_eager(params: Params) -> Schedule:
     """As 1f1b with a warm-up of min(M, 2(P-1-r)) forwards, so that messages have a step to travel.
 
         time    |0  1  2  3  4  5  6  7
-        stage 0 |F0 F1 .  B0 F2 B1 .  B2
+        stage 0 |F0 F1 F2 B0 .  B1 .  B2
         stage 1 |.  F0 B0 F1 B1 F2 B2 .
 
     Source: Zhuang et al. 2022, arXiv 2211.05322; JaxPP `Eager1F1B`.
