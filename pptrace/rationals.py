@@ -85,7 +85,7 @@ def parse_bytes(text: str, what: str) -> int:
     cleaned = text.strip().replace(" ", "")
     number = cleaned.rstrip("KMGTiBkmgtb")
     factor = _BYTE_UNITS.get(cleaned[len(number) :].upper())
-    if factor is None or not number:
+    if factor is None or _DIGITS.isdisjoint(number):
         message = f"{what}: {_shown(text)} is not a size; write 4096, 512KiB, 1.5GiB or 2GB"
         raise ParameterError(message)
     value = parse_rational(number, what) * factor

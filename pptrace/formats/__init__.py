@@ -94,13 +94,18 @@ def guess(data: bytes, path: str) -> str:
 
 def _by_content(data: bytes) -> str | None:
     head = data[:65536].lstrip(b"\xef\xbb\xbf \t\r\n")
-    first_line = head.partition(b"\n")[0].strip()
-    if first_line.startswith(b"{") and first_line.endswith(b"}") and b'"pptrace.trace/' in first_line[:200]:
-        rest = head.partition(b"\n")[2].strip()
-        return "jsonl" if rest or b'"events"' not in first_line else "json"
+    if head.startswith(b"{") and b'"pptrace.trace/' in head[:200] and _is_lines(data):
+        return "jsonl"
     if head.startswith((b"{", b"[")):
         return "json" if b'"pptrace.trace/' in head else None
     return _order_by_content(head)
+
+
+def _is_lines(data: bytes) -> bool:
+    """Whether the first line is a whole JSON object and more lines follow."""
+    start = len(data) - len(data.lstrip(b"\xef\xbb\xbf \t\r\n")) if data[:1] != b"{" else 0
+    end = data.find(b"\n", start)
+    return end > 0 and data[start:end].rstrip().endswith(b"}") and bool(data[end:].strip())
 
 
 def _order_by_content(head: bytes) -> str | None:

@@ -130,8 +130,9 @@ def document(trace: Trace, source: str) -> Document:
 
 def _timeline(trace: Trace) -> Timeline:
     placement = _placement(trace.schedule, len(trace.events))
+    codes = _codes(trace, placement)
     order = _order(trace.events, placement)
-    schedule = _schedule(trace, placement, order)
+    schedule = _schedule(trace, placement, order, codes)
     positions = {name: i for i, name in enumerate(trace.events[e].id for e in order.events)}
     starts = array("q", [trace.events[e].start for e in order.events])
     ends = array("q", [trace.events[e].end for e in order.events])
@@ -191,14 +192,48 @@ class _Order(NamedTuple):
     rank_starts: list[int]
 
 
-def _order(given: Sequence[Event], placement: Placement) -> _Order:
-    """Every rank's events in time order; of those at the same time the order of the file counts."""
-    by_rank: list[list[int]] = [[] for _ in range(placement.num_ranks)]
-    for i, event in enumerate(given):
+def _codes(trace: Trace, placement: Placement) -> list[int]:
+    """The code of every event, in the order of the file; each one's fields fit the schedule and its id, and none is there
+    twice."""
+    info = trace.schedule
+    num, width = info.microbatches, info.microbatches * info.steps
+    rows = {kind.name: kind * info.stages for kind in OpKind}
+    boundary = {kind.name for kind in BOUNDARY_KINDS}
+    codes: list[int] = []
+    seen: dict[int, int] = {}
+    for i, event in enumerate(trace.events):
+        microbatch = event.microbatch
         if event.rank >= placement.num_ranks:
             _fail(f"$.events[{i}].rank", f"{event.rank} is not one of the ranks 0..{placement.num_ranks - 1}")
         if event.end < event.start:
             _fail(f"$.events[{i}].end", f"{event.end} is before the start, {event.start}")
+        if event.stage >= info.stages:
+            _fail(f"$.events[{i}].stage", f"{event.stage} is not one of the stages 0..{info.stages - 1}")
+        if microbatch is None:
+            if event.op not in boundary:
+                _fail(f"$.events[{i}].microbatch", f"null; {event.op} is the work of one microbatch")
+            microbatch = 0
+        elif microbatch >= num:
+            _fail(f"$.events[{i}].microbatch", f"{microbatch} is not one of the microbatches 0..{num - 1}")
+        if event.step >= info.steps:
+            _fail(f"$.events[{i}].step", f"{event.step} is not one of the steps 0..{info.steps - 1}")
+        code = (rows[event.op] + event.stage) * width + event.step * num + microbatch
+        if seen.setdefault(code, i) != i:
+            _fail(
+                f"$.events[{i}].id", f"{event.id} is there twice, before as $.events[{seen[code]}]; every op runs once"
+            )
+        number = "" if event.op in boundary and not microbatch else microbatch
+        if event.id != f"{event.stage}{event.op}{number}" + (f"@{event.step}" if event.step else ""):
+            right = Op(event.stage, OpKind[event.op], None if number == "" else microbatch, event.step)
+            _fail(f"$.events[{i}].id", f"{event.id!r} does not fit the event's fields, which make {str(right)!r}")
+        codes.append(code)
+    return codes
+
+
+def _order(given: Sequence[Event], placement: Placement) -> _Order:
+    """Every rank's events in time order; of those at the same time the order of the file counts."""
+    by_rank: list[list[int]] = [[] for _ in range(placement.num_ranks)]
+    for i, event in enumerate(given):
         by_rank[event.rank].append(i)
     starts = [0]
     flat: list[int] = []
@@ -217,37 +252,11 @@ def _order(given: Sequence[Event], placement: Placement) -> _Order:
     return _Order(flat, starts)
 
 
-def _schedule(trace: Trace, placement: Placement, order: _Order) -> Schedule:
+def _schedule(trace: Trace, placement: Placement, order: _Order, codes: Sequence[int]) -> Schedule:
     info = trace.schedule
-    num, width = info.microbatches, info.microbatches * info.steps
-    rows = {kind.name: kind * info.stages for kind in OpKind}
-    boundary = {kind.name for kind in BOUNDARY_KINDS}
-    codes: list[int] = []
-    seen: dict[int, int] = {}
     blocks: dict[tuple[int, str], list[int]] = {}
     for position, i in enumerate(order.events):
         event = trace.events[i]
-        microbatch = event.microbatch
-        if event.stage >= info.stages:
-            _fail(f"$.events[{i}].stage", f"{event.stage} is not one of the stages 0..{info.stages - 1}")
-        if microbatch is None:
-            if event.op not in boundary:
-                _fail(f"$.events[{i}].microbatch", f"null; {event.op} is the work of one microbatch")
-            microbatch = 0
-        elif microbatch >= num:
-            _fail(f"$.events[{i}].microbatch", f"{microbatch} is not one of the microbatches 0..{num - 1}")
-        if event.step >= info.steps:
-            _fail(f"$.events[{i}].step", f"{event.step} is not one of the steps 0..{info.steps - 1}")
-        code = (rows[event.op] + event.stage) * width + event.step * num + microbatch
-        if seen.setdefault(code, i) != i:
-            _fail(
-                f"$.events[{i}].id", f"{event.id} is there twice, before as $.events[{seen[code]}]; every op runs once"
-            )
-        codes.append(code)
-        number = "" if event.op in boundary and not microbatch else microbatch
-        if event.id != f"{event.stage}{event.op}{number}" + (f"@{event.step}" if event.step else ""):
-            right = Op(event.stage, OpKind[event.op], None if number == "" else microbatch, event.step)
-            _fail(f"$.events[{i}].id", f"{event.id!r} does not fit the event's fields, which make {str(right)!r}")
         if not isinstance(event.block, msgspec.UnsetType):
             blocks.setdefault((event.rank, event.block), []).append(position)
     for (_, name), members in blocks.items():
@@ -257,12 +266,11 @@ def _schedule(trace: Trace, placement: Placement, order: _Order) -> Schedule:
                 place,
                 f"{name[:60]!r} must be on two events that follow each other on their rank, it is on {len(members)}",
             )
-    bounds = pairwise(order.rank_starts)
     return Schedule(
         info.name,
         placement,
-        num,
-        [codes[first:last] for first, last in bounds],
+        info.microbatches,
+        [[codes[i] for i in order.events[first:last]] for first, last in pairwise(order.rank_starts)],
         num_steps=info.steps,
         pairs=[members[0] for members in blocks.values()],
         options=info.options,
