@@ -21,12 +21,16 @@ from pptrace.errors import ParameterError
 from pptrace.model import OpKind
 from pptrace.proof.arithmetic import ARITHMETICS
 from pptrace.proof.lessons import NORMALIZATIONS, Choice, lessons, problem_for
+from pptrace.proof.messages import has_messages
 from pptrace.proof.problem import DROPOUTS
 from pptrace.proof.prove import prove
 from pptrace.timeline import Timeline
 
 if TYPE_CHECKING:
+    from pptrace.listing import Listing
     from pptrace.model import Schedule
+
+MESSAGES = "every message is sent and received where the file says so: sends buffered, tagged, receives wait"
 
 
 @click.command()
@@ -78,22 +82,22 @@ def command(
     choice = Choice(arithmetic, normalization, dropout, _seed(seed))
     slots = None if buffers is None else parse_count(buffers, "--buffers")
     loaded = load(source, options) if _is_named(source) else load(source, options._replace(steps=None))
-    subject = _subject(loaded)
+    steps = 1 if loaded.recipe is not None else options.steps or 1
+    subject, listing, notes = _subject(loaded, steps)
     schedule = subject.schedule if isinstance(subject, Timeline) else subject
     splits = bool(schedule.kinds() & {OpKind.I, OpKind.W}) or bool(schedule.pairs)
     costs = None if isinstance(subject, Timeline) else loaded.costs(splits=splits)
     problem = problem_for(schedule.num_stages, schedule.num_microbatches, choice)
-    steps = 1 if loaded.recipe is not None else options.steps or 1
-    proof = prove(subject, costs, steps=steps, problem=problem, slots=slots, tagged=tags == "yes")
+    proof = prove(subject, costs, steps=steps, problem=problem, slots=slots, tagged=tags == "yes", listing=listing)
     found = lessons(proof, choice, subject, costs)
     if to == "json" or (to is None and output is not None and output.endswith(".json")):
         from pptrace.formats.proof_json import write_proof  # noqa: PLC0415  (text needs no JSON)
 
-        deliver(write_proof(proof, choice, found, loaded.notes), output)
+        deliver(write_proof(proof, choice, found, notes), output)
     else:
         from pptrace.render.proof_text import proof_text  # noqa: PLC0415  (JSON needs no text)
 
-        deliver(proof_text(proof, choice, found, loaded.notes), output)
+        deliver(proof_text(proof, choice, found, notes), output)
     return 0 if proof.proved else 1
 
 
@@ -104,17 +108,19 @@ def _is_named(source: str) -> bool:
     return split_name(source)[0] in REGISTRY
 
 
-def _subject(loaded: Loaded) -> Schedule | Timeline:
-    """What is proved: a file's own times where it has them, else its order, complete or not."""
+def _subject(loaded: Loaded, steps: int) -> tuple[Schedule | Timeline, Listing | None, tuple[str, ...]]:
+    """What is proved: a file's own times where it has them, else its order, complete or not; the listing whose messages are
+    to be carried; notes for the header."""
     if loaded.has_times and not given(loaded.options, COST_FIELDS):
-        return loaded.timeline()
-    if loaded.listing is not None and not loaded.has_times:
-        from pptrace.formats.listings import schedule_of  # noqa: PLC0415  (only for files of orders)
+        return loaded.timeline(), None, loaded.notes
+    if loaded.listing is None or loaded.has_times:
+        return loaded.schedule, None, loaded.notes
+    from pptrace.formats.listings import schedule_of  # noqa: PLC0415  (only for files of orders)
 
-        made = schedule_of(loaded.listing, incomplete=True)
-        loaded.notes = (*loaded.notes, *(note for note in made.notes if note not in loaded.notes))
-        return made.schedule
-    return loaded.schedule
+    made = schedule_of(loaded.listing, incomplete=True)
+    if steps == 1 and has_messages(loaded.listing):
+        return made.schedule, loaded.listing, (*loaded.notes, MESSAGES)
+    return made.schedule, None, (*loaded.notes, *(note for note in made.notes if note not in loaded.notes))
 
 
 def _seed(text: str) -> int:

@@ -7,13 +7,24 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pptrace.model import Op, OpKind
+from pptrace.model import BOUNDARY_KINDS, Op, OpKind
 from pptrace.rationals import text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pptrace.model import Schedule
     from pptrace.proof.machine import Machine
     from pptrace.timeline import Timeline
+
+_SENDERS = {
+    OpKind.F: (-1, (OpKind.F,)),
+    OpKind.B: (1, (OpKind.B, OpKind.I)),
+    OpKind.I: (1, (OpKind.B, OpKind.I)),
+    OpKind.RECV_F: (-1, (OpKind.SEND_F,)),
+    OpKind.RECV_B: (1, (OpKind.SEND_B,)),
+}
+"""Who makes what an op waits for: how many stages further on, and by which kinds of op."""
 
 
 def run_timeline(machine: Machine, timeline: Timeline) -> None:
@@ -54,30 +65,27 @@ def time_order(timeline: Timeline) -> list[int]:
     return sorted(range(schedule.num_ops), key=key)
 
 
-def run_untimed(machine: Machine, schedule: Schedule) -> None:
+def run_untimed(machine: Machine, orders: Sequence[Sequence[Op]]) -> None:
     """Run every rank's list in order, each rank as far as its messages allow, round robin.
 
     Updates wait until no rank can compute any more (a barrier); in schedules without a flush they run where they stand.
     An op whose message never comes is run without it, which is a fault. Raises `StateFault` when the machine is strict.
     """
-    next_op = list(schedule.rank_starts[:-1])
-    last_op = schedule.rank_starts[1:]
-    op_at = schedule.coder.op
+    at = [0] * len(orders)
 
     def run_next(rank: int) -> None:
-        position = next_op[rank]
-        next_op[rank] += 1
-        at = f"op {position - schedule.rank_starts[rank]} of rank {rank}"
-        machine.run(op_at(schedule.codes[position]), rank, at)
+        index = at[rank]
+        at[rank] += 1
+        machine.run(orders[rank][index], rank, f"op {index} of rank {rank}")
 
-    unfinished = set(range(schedule.num_ranks))
+    unfinished = set(range(len(orders)))
     while unfinished:
         moved = False
         updates: list[tuple[OpKind, int]] = []
         for rank in sorted(unfinished):
-            while next_op[rank] < last_op[rank]:
-                op = op_at(schedule.codes[next_op[rank]])
-                if op.kind >= OpKind.REDUCE and not schedule.asynchronous:
+            while at[rank] < len(orders[rank]):
+                op = orders[rank][at[rank]]
+                if op.kind in BOUNDARY_KINDS and not machine.schedule.asynchronous:
                     updates.append((op.kind, rank))
                     break
                 if not machine.has_input(op, rank):
@@ -94,7 +102,7 @@ def run_untimed(machine: Machine, schedule: Schedule) -> None:
                 if kind == first_kind:
                     run_next(rank)
         else:
-            run_next(_most_hopeless(schedule, next_op, sorted(unfinished)))
+            run_next(_most_hopeless(orders, at, sorted(unfinished)))
 
 
 def finish_steps(machine: Machine, schedule: Schedule) -> None:
@@ -105,18 +113,13 @@ def finish_steps(machine: Machine, schedule: Schedule) -> None:
             machine.run(Op(stage, kind, rank, schedule.num_steps - 1), rank, "at the end")
 
 
-def _most_hopeless(schedule: Schedule, next_op: list[int], stuck: list[int]) -> int:
+def _most_hopeless(orders: Sequence[Sequence[Op]], at: list[int], stuck: list[int]) -> int:
     """The stuck rank whose message no rank will ever send; the first of a cycle where all would still come."""
-    pending = {
-        schedule.op(position) for rank in stuck for position in range(next_op[rank], schedule.rank_starts[rank + 1])
-    }
+    pending = {op for rank in stuck for op in orders[rank][at[rank] :]}
     for rank in stuck:
-        op = schedule.op(next_op[rank])
-        if op.kind is OpKind.F:
-            senders = [op._replace(stage=op.stage - 1)]
-        else:
-            senders = [op._replace(stage=op.stage + 1, kind=kind) for kind in (OpKind.B, OpKind.I)]
-        if pending.isdisjoint(senders):
+        op = orders[rank][at[rank]]
+        step, kinds = _SENDERS.get(op.kind, (0, ()))
+        if pending.isdisjoint(op._replace(stage=op.stage + step, kind=kind) for kind in kinds):
             return rank
     return stuck[0]
 

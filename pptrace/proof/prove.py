@@ -11,6 +11,7 @@ from pptrace.proof.arithmetic import Exact
 from pptrace.proof.compare import Compared, Comparison, compare
 from pptrace.proof.executor import finish_steps, run_timeline, run_untimed
 from pptrace.proof.machine import Machine
+from pptrace.proof.messages import MessageMachine, orders_of
 from pptrace.proof.problem import Problem, require_short_numbers
 from pptrace.proof.reference import Owner, Reference, unsplit
 from pptrace.schedules.updates import with_updates
@@ -18,6 +19,7 @@ from pptrace.timeline import simulate_schedule
 
 if TYPE_CHECKING:
     from pptrace.costs import Costs
+    from pptrace.listing import Listing
     from pptrace.model import Op
     from pptrace.proof.faults import StateFault
     from pptrace.timeline import Timeline
@@ -112,37 +114,37 @@ def prove(
     tagged: bool = True,
     strict: bool = False,
     reference: Reference | None = None,
+    listing: Listing | None = None,
 ) -> Proof:
     """Run `subject` op by op on a small model and compare with the unsplit step.
 
     A Timeline is followed in time; a Schedule is timed with `costs` first, and run rank by rank where the engine refuses
     it. A Schedule without updates gets REDUCE and STEP at its end and is repeated `steps` times; whatever holds updates
     is taken as it is. `problem` sets arithmetic, dropout and normalisation (default: exact, none, mean); `slots` and
-    `tagged` are the Machine's. `reference` may be handed in where many schedules share one problem. Raises `LimitError`
-    where exact numbers would become too long, `ParameterError` for steps that cannot be, `StateFault` when strict.
+    `tagged` are the Machine's. With `listing`, the file that `subject` was made from, its one step is run with the file's
+    own messages, buffered and tagged, in place of those that follow from the dependencies. `reference` may be handed in
+    where many schedules share one problem. Raises `LimitError` where exact numbers would become too long,
+    `ParameterError` for steps that cannot be, `StateFault` when strict.
     """
     timeline = None if isinstance(subject, Schedule) else subject
-    schedule = _with_boundary(subject, steps) if isinstance(subject, Schedule) else subject.schedule
+    schedule = subject if isinstance(subject, Schedule) else subject.schedule
+    if timeline is None:
+        schedule = _with_boundary(schedule, steps, keep=listing is not None)
     problem = problem or Problem(schedule.num_stages, schedule.num_microbatches)
     updates = _updates(schedule)
     if isinstance(problem.arithmetic, Exact):
         require_short_numbers(schedule.num_stages, schedule.num_microbatches, len(updates))
-    uses_version = None
     if schedule.asynchronous and updates:
         problem = problem.averaged_over(len(updates[0]))
-        if schedule.name == DOUBLE_BUFFERED:
-            uses_version = _version_before_the_newest
-    machine = Machine(problem, schedule, strict=strict, slots=slots, tagged=tagged, uses_version=uses_version)
+    machine: Machine
     refused = ""
-    if timeline is None:
-        try:
-            timeline = simulate_schedule(schedule, costs)
-        except (ScheduleError, DeadlockError) as error:
-            refused = str(error)
-    if timeline is None:
-        run_untimed(machine, schedule)
+    if listing is not None:
+        machine = MessageMachine(problem, schedule, strict=strict, slots=slots)
+        run_untimed(machine, orders_of(listing))
     else:
-        run_timeline(machine, timeline)
+        uses_version = _version_before_the_newest if schedule.name == DOUBLE_BUFFERED else None
+        machine = Machine(problem, schedule, strict=strict, slots=slots, tagged=tagged, uses_version=uses_version)
+        refused = _run(machine, timeline, costs)
     if OpKind.STEP not in schedule.kinds():
         finish_steps(machine, schedule)
     reference = reference or unsplit(problem, updates)
@@ -150,12 +152,24 @@ def prove(
     return Proof(schedule, problem, updates, comparison, tuple(machine.faults), refused, machine, reference)
 
 
+def _run(machine: Machine, timeline: Timeline | None, costs: Costs | None) -> str:
+    """Run the machine's schedule in time, or without times; in that case: why the engine has none."""
+    if timeline is None:
+        try:
+            timeline = simulate_schedule(machine.schedule, costs)
+        except (ScheduleError, DeadlockError) as error:
+            run_untimed(machine, list(machine.schedule))
+            return str(error)
+    run_timeline(machine, timeline)
+    return ""
+
+
 def _version_before_the_newest(op: Op) -> int:
     return max(op.step - 1, 0)
 
 
-def _with_boundary(schedule: Schedule, steps: int) -> Schedule:
-    """`schedule` with an update at the end of every step."""
+def _with_boundary(schedule: Schedule, steps: int, *, keep: bool) -> Schedule:
+    """`schedule` with an update at the end of every step; the same with `keep`, if it can be stepped once at its end."""
     if OpKind.STEP in schedule.kinds():
         if steps not in (1, schedule.num_steps):
             message = f"{schedule.name} holds {schedule.num_steps} optimizer steps already; leave --steps out"
@@ -166,7 +180,7 @@ def _with_boundary(schedule: Schedule, steps: int) -> Schedule:
             f"{schedule.name} holds {schedule.num_steps} steps but no STEP op; give each its update, or prove one step"
         )
         raise ParameterError(message)
-    return with_updates(schedule, steps)
+    return schedule if keep else with_updates(schedule, steps)
 
 
 def _updates(schedule: Schedule) -> tuple[tuple[Owner, ...], ...]:
