@@ -3,6 +3,7 @@ any sizes; whether either is right is the checker's to say."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,34 +47,48 @@ class RankDifference(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """One metric of both, in their own ticks."""
+    """One metric of both, each in its own ticks; `change` is second - first in units of time (or as it is), one value or one
+    per rank, empty where the numbers of ranks differ."""
 
     first: Metric
     second: Metric
+    change: tuple[Fraction, ...]
 
 
 class Difference(NamedTuple):
     """`sizes` are sentences on what the two cannot have in common; `ranks` the first difference of every rank that has one;
-    `measures` what each order costs with the same costs. The orders are equal where `sizes` and `ranks` are empty."""
+    `measures` what each order costs with the same costs, empty where one of them was not timed. The orders are equal where
+    `sizes` and `ranks` are empty."""
 
     sizes: tuple[str, ...]
     ranks: tuple[RankDifference, ...]
-    measures: tuple[Measure, ...]
+    measures: tuple[Measure, ...] = ()
 
     @property
     def equal(self) -> bool:
         return not self.sizes and not self.ranks
 
 
-def difference(first: Report, second: Report) -> Difference:
-    """Compare two orders, timed with the same costs, in time linear in their ops. REDUCE and STEP are left out: files of
-    orders have none."""
-    measures = tuple(Measure(first.metrics[key], second.metrics[key]) for key in MEASURES)
-    return Difference(
-        size_differences(first.schedule, second.schedule),
-        order_differences(first.schedule, second.schedule),
-        measures,
-    )
+def difference(first: Schedule, second: Schedule, reports: tuple[Report, Report] | None = None) -> Difference:
+    """Compare two orders, in time linear in their ops; `reports` are theirs, with the same costs, where both can be timed.
+    REDUCE and STEP are left out: files of orders have none."""
+    measures = tuple(_measure(*reports, key) for key in MEASURES) if reports else ()
+    return Difference(size_differences(first, second), order_differences(first, second), measures)
+
+
+def _measure(first: Report, second: Report, key: str) -> Measure:
+    one, other = first.metrics[key], second.metrics[key]
+    ours, theirs = (_in_units(report, report.metrics[key]) for report in (first, second))
+    change = tuple(b - a for a, b in zip(ours, theirs, strict=True)) if len(ours) == len(theirs) else ()
+    return Measure(one, other, change)
+
+
+def _in_units(report: Report, metric: Metric) -> list[Fraction]:
+    scale = report.timeline.ticks_per_unit if metric.unit == "time" else 1
+    return [
+        Fraction(value.numerator, value.denominator * scale) if value.denominator else Fraction(0)
+        for value in metric.values
+    ]
 
 
 def size_differences(first: Schedule, second: Schedule) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 COMMANDS = {
     "show": "the schedule as a grid, with lifetimes and metrics",
     "trace": "the same as JSON, for pipes",
+    "diff": "where two orders part, and what each costs",
+    "convert": "from one format to another",
     "prove": "gradients against the unsplit step, exactly",
     "schedules": "the schedules that pptrace knows",
     "queue": "the queue lab: a fluid queue, to think about outstanding work",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pptrace.model import Placement
 
 RECEIVE_CHOICES = ("early", "deferred", "inline")
+_TORCH_COMPUTE = (OpKind.F, OpKind.B, OpKind.I, OpKind.W)
 MAX_ACTIVE_STAGES = 3
 """How many different stages PyTorch keeps unsharded ahead of the ops that need them."""
 
@@ -65,6 +66,41 @@ def raise_to_compute(listing: Listing) -> Listing:
     if rows == listing.rows:
         return listing
     return Listing(rows, listing.source, notes=listing.notes)
+
+
+def for_torch(listing: Listing) -> tuple[Listing, str]:
+    """The compute ops of a listing that PyTorch can load, and a sentence on what is left out ("" where nothing is): messages,
+    sharding, REDUCE, STEP and recomputation (PyTorch recomputes inside the backward).
+
+    Raises `ScheduleError` for what its files cannot hold: several optimizer steps, two copies of the stages.
+    """
+    counts: dict[str, int] = {}
+    for rank, row in enumerate(listing.rows):
+        for cell in row:
+            for op in cell.ops:
+                if op.step:
+                    message = (
+                        f"{place(cell, rank)}{op}: a PyTorch schedule file holds one optimizer step; leave --steps out"
+                    )
+                    raise ScheduleError(message)
+                if op.kind not in _TORCH_COMPUTE:
+                    counts[op.kind.name] = counts.get(op.kind.name, 0) + 1
+    num_microbatches = 1 + max((op.microbatch or 0 for row in listing.rows for c in row for op in c.ops), default=0)
+    if placement_of(listing.rows, num_microbatches).bidirectional:
+        message = "a PyTorch schedule file cannot hold two copies of the stages: in it a stage lives on one rank"
+        raise ScheduleError(message)
+    if not counts:
+        return listing, ""
+    rows = tuple(tuple(cell for cell in row if cell.ops[0].kind in _TORCH_COMPUTE) for row in listing.rows)
+    named = ", ".join(f"{count} {name}" for name, count in counts.items())
+    return Listing(
+        rows, listing.source, notes=listing.notes
+    ), f"left out, as PyTorch's compute files cannot hold it: {named}"
+
+
+def has_messages(listing: Listing) -> bool:
+    """Whether the listing is lowered: it sends or receives."""
+    return any(op.kind in MESSAGE_KINDS for row in listing.rows for cell in row for op in cell.ops)
 
 
 def _made(stage: int, kind: OpKind, microbatch: int | None, beside: Cell) -> Cell:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pptrace.analysis.difference import difference, order_differences, size_differences
+from pptrace.analysis.difference import Difference, difference, order_differences, size_differences
 from pptrace.analysis.report import Report
 from pptrace.costs import Costs, values
 from pptrace.model import Schedule
@@ -13,8 +13,9 @@ from pptrace.timeline import simulate_schedule
 COSTS = Costs(values(1), values(2), values(1))
 
 
-def report(schedule: Schedule) -> Report:
-    return Report(simulate_schedule(schedule, COSTS))
+def compared(first: Schedule, second: Schedule) -> Difference:
+    reports = [Report(simulate_schedule(schedule, COSTS)) for schedule in (first, second)]
+    return difference(first, second, (reports[0], reports[1]))
 
 
 def sentences(first: Schedule, second: Schedule) -> list[str]:
@@ -60,7 +61,7 @@ def test_another_placement_is_said() -> None:
 
 def test_what_the_orders_cost() -> None:
     """gpipe and 1f1b at P=4 M=8, f=1 b=2: both 33 and 9 idle, peaks 8 against 4 3 2 1."""
-    found = difference(report(build("gpipe", Params(4, 8))), report(build("1f1b", Params(4, 8))))
+    found = compared(build("gpipe", Params(4, 8)), build("1f1b", Params(4, 8)))
     values_of = {
         measure.first.key: (
             [v.numerator for v in measure.first.values],
@@ -71,5 +72,6 @@ def test_what_the_orders_cost() -> None:
     assert values_of["elapsed"] == ([33], [33])
     assert values_of["bubble_time"] == ([9] * 4, [9] * 4)
     assert values_of["peak_activations"] == ([8] * 4, [4, 3, 2, 1])
+    assert {measure.first.key: measure.change for measure in found.measures}["peak_activations"] == (-4, -5, -6, -7)
     assert not found.equal
-    assert difference(report(build("gpipe", Params(4, 8))), report(build("gpipe", Params(4, 8)))).equal
+    assert compared(build("gpipe", Params(4, 8)), build("gpipe", Params(4, 8))).equal
