@@ -1,26 +1,41 @@
-"""The small picture in every builder's docstring is what the schedule looks like, in op units."""
+"""The picture in every builder's docstring is what the grid draws: a column an op, two for a full B where others are split."""
 
 from __future__ import annotations
 
-import inspect
 import re
+from textwrap import dedent
 
 import pytest
 
-from pptrace import simulate
-from pptrace.render.options import RenderOptions
-from pptrace.render.text import report_text
-from pptrace.schedules.registry import entry, names
+from pptrace.costs import Costs, values
+from pptrace.render.draw import Canvas, grid_lines
+from pptrace.render.grid import grid
+from pptrace.render.lines import text_of_line
+from pptrace.schedules.registry import Params, build, entry, names
+from pptrace.timeline import simulate_schedule
 
-ROW = re.compile(r"(?:time|stage \d+|rank \d+) *\|")
+_ROW = re.compile(r"(time|rank \d+|stage \d+) +\|.*")
+_CELL = re.compile(r"(?P<stage>\d*)[FBIW](?P<microbatch>\d+)")
+
+
+def picture(name: str) -> list[str]:
+    """The lines of the grid in the builder's docstring."""
+    text = entry(name).build.__doc__ or ""
+    return [line.rstrip() for line in dedent(text.partition("\n")[2]).splitlines() if _ROW.fullmatch(line.strip())]
 
 
 @pytest.mark.parametrize("name", names())
-def test_picture(name: str) -> None:
-    lines = (inspect.getdoc(entry(name).build) or "").splitlines()
-    picture = [line.strip() for line in lines if ROW.match(line.strip())]
-    assert picture[0].startswith("time")
-    num_microbatches = 1 + max(int(number) for number in re.findall(r"[FBI](\d+)", "".join(picture)))
-    report = simulate(name, ranks=len(picture) - 1, microbatches=num_microbatches, cost_per="op")
-    drawn = report_text(report, RenderOptions(sections=("grid",))).splitlines()
-    assert picture == [line.rstrip() for line in drawn if ROW.match(line)]
+def test_the_picture_is_what_is_drawn(name: str) -> None:
+    shown = picture(name)
+    assert shown, f"{name} has no picture"
+    found = entry(name)
+    cells = [match for line in shown[1:] for match in _CELL.finditer(line.partition("|")[2])]
+    num_ranks = len(shown) - 1
+    num = 1 + max(int(cell["microbatch"]) for cell in cells)
+    num_stages = 1 + max(int(cell["stage"] or 0) for cell in cells)
+    chunks = num_stages // num_ranks if "chunks" in found.options else None
+    full, half = (2, 1) if found.splits else (1, 0)
+    costs = Costs(values(1, per="op"), values(full, per="op"), values(half, per="op"))
+    layout = grid(simulate_schedule(build(name, Params(num_ranks, num, chunks)), costs))
+    drawn = [text_of_line(line).rstrip() for line in grid_lines(Canvas(layout))]
+    assert drawn == [line.strip() for line in shown]
