@@ -37,8 +37,8 @@ class Canvas:
         # In a compact picture nothing but a column of its own has room for a bar, and only one that all rows share.
         self.inserted = next(iter(common)) if layout.compact and len(common) == 1 else ()
         self.longest = max((len(c.text) for row in layout.rows for c in row.cells), default=1)
-        room = None if width is None else max(width - self.label_width - 2, LEAST_ROOM, self.longest)
-        self.panels = self._panels(room)
+        self.room = None if width is None else max(width - self.label_width - 2, LEAST_ROOM, self.longest)
+        self.panels = self._panels(self.room)
 
     def begin(self, column: int) -> int:
         """The character at which something that begins with `column` is drawn."""
@@ -47,6 +47,11 @@ class Canvas:
     def finish(self, column: int) -> int:
         """The character before which something that ends with `column` is drawn."""
         return column * self.layout.column_width + bisect_left(self.inserted, column)
+
+    def visible(self, first: int, last: int) -> int:
+        """The character before which the cells of a panel of these columns end: a blank may be left out at its edge."""
+        edge = self.finish(last)
+        return edge if self.room is None else min(edge, self.begin(first) + self.room)
 
     def label(self, text: str) -> Piece:
         return (f"{text:<{self.label_width}} |", PLAIN)
@@ -59,7 +64,7 @@ class Canvas:
         return cell.width * self.layout.column_width > len(cell.text) + self.apart
 
     def _panels(self, room: int | None) -> list[tuple[int, int]]:
-        """[from, to) in columns. A panel ends where no cell's text is cut, if there is such a place."""
+        """[from, to) in columns. A panel ends where no cell's text is hidden, if there is such a place."""
         total = self.layout.num_columns
         if room is None or self.finish(total) - self.apart <= room:
             return [(0, total)]
@@ -71,19 +76,28 @@ class Canvas:
             if last >= total:
                 last = total
             else:
-                last = next((c for c in range(last, first, -1) if not self._cuts_text(c)), last)
+                near = range(last, max(last - 2 * self.longest, first), -1)
+                clean = next((c for c in near if not self._hides_text(first, c, clean=True)), None)
+                last = clean or next((c for c in range(last, first, -1) if not self._hides_text(first, c)), last)
             panels.append((first, last))
             first = last
         return panels
 
-    def _cuts_text(self, column: int) -> bool:
-        edge = self.finish(column)
+    def _hides_text(self, first: int, column: int, *, clean: bool = False) -> bool:
+        """Whether an end of the panel at `column` leaves some cell no room for its text on either side (`clean`: before)."""
+        edge, after = self.visible(first, column), self.begin(column)
         for row in self.layout.rows:
             index = covering(row, column - 1)
-            if index >= 0:
-                cell = row.cells[index]
-                if edge < min(self.begin(cell.column) + len(cell.text), self.finish(cell.column + cell.width)):
-                    return True
+            if index < 0:
+                continue
+            cell = row.cells[index]
+            begin, finish = self.begin(cell.column), self.finish(cell.column + cell.width)
+            if (
+                finish > after
+                and edge - begin < len(cell.text)
+                and (clean or finish - after - self.apart <= len(cell.text))
+            ):
+                return True
         return False
 
 
@@ -118,6 +132,7 @@ def _axis_line(canvas: Canvas, first: int, last: int) -> Line:
 def _row_line(canvas: Canvas, row: Row, first: int, last: int) -> Line:
     layout = canvas.layout
     start, end = canvas.begin(first), canvas.finish(last)
+    visible = canvas.visible(first, last)
     chars = [" "] * (end - start)
     spans: list[tuple[int, int, str]] = []
     cursor = start
@@ -131,7 +146,7 @@ def _row_line(canvas: Canvas, row: Row, first: int, last: int) -> Line:
         if cell.column >= last:
             break
         begin, finish = canvas.begin(cell.column), canvas.finish(cell.column + cell.width)
-        at, until = max(begin, cursor), min(finish, end)
+        at, until = max(begin, cursor), finish if finish <= end else visible
         if until <= at:
             continue
         _idle(canvas, chars, start, cursor, at, waits)
@@ -139,8 +154,8 @@ def _row_line(canvas: Canvas, row: Row, first: int, last: int) -> Line:
         chars[at - start : at - start + len(text)] = text
         for begins, ends, style in parts:
             spans.append((at - start + begins, at - start + ends, style))
-        cursor = until
-    _idle(canvas, chars, start, cursor, end, waits)
+        cursor = until if finish <= end else end
+    _idle(canvas, chars, start, cursor, visible, waits)
     for bar in row.bars if not layout.compact else canvas.inserted:
         if first < bar < last:
             chars[canvas.begin(bar) - 1 - start] = BAR
@@ -165,6 +180,8 @@ def _cell_text(
     text = cell.text
     if continued:
         text = GOES_ON + text if len(text) < room else GOES_ON
+    elif goes_on and len(text) > room:
+        text = GOES_ON  # the next panel has room for it
     elif cell.cut_left and len(text) < room:
         text = GOES_ON + text
     text = text[:room].ljust(room, GOES_ON if canvas.goes_on(cell) else " ")
@@ -219,6 +236,9 @@ def held_lines(canvas: Canvas, strips: Sequence[Strip], title: str, width: int |
         lines += [[]] if lines else []
         if number == 0 or (ends_here and beside):
             shown = title if number == 0 else ""
+            if ends_here and beside and len(shown) > strip_width:
+                lines.append(heading(shown))
+                shown = ""
             lines.append(heading(f"{shown:<{strip_width + 2}}peak" if ends_here and beside else shown))
         for strip in strips:
             text = _levels(canvas, strip.levels, first, last)

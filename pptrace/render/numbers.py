@@ -21,6 +21,11 @@ def decimal(value: Fraction, places: int = 3) -> str:
     """`value` rounded half up to `places` decimals, or to three digits that say something where it is smaller."""
     while value and abs(value) * 10 ** (places - 2) < 1:
         places += 1
+    return fixed(value, places)
+
+
+def fixed(value: Fraction, places: int) -> str:
+    """`value` rounded half up to exactly `places` decimals."""
     scaled = (abs(value) * 10**places * 2 + 1) // 2
     whole, part = divmod(scaled, 10**places)
     return f"{'-' if value < 0 else ''}{whole}.{part:0{places}d}"
@@ -28,7 +33,7 @@ def decimal(value: Fraction, places: int = 3) -> str:
 
 def percent(part: int, total: int) -> str:
     """`36.62 %`."""
-    return f"{decimal(Fraction(part * 100, total), 2)} %" if total else "0 %"
+    return f"{fixed(Fraction(part * 100, total), 2)} %" if total else "0 %"
 
 
 def ratio_text(ratio: Ratio, ticks_per_unit: int) -> str:
@@ -61,5 +66,5 @@ def size_text(value: Fraction) -> str:
     for power, name in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
         if value >= 1024**power:
             scaled = value / 1024**power
-            return f"{text_of(scaled)} {name}" if scaled.denominator == 1 else f"{text} ({decimal(scaled, 2)} {name})"
+            return f"{text_of(scaled)} {name}" if scaled.denominator == 1 else f"{text} ({fixed(scaled, 2)} {name})"
     return text

@@ -21,7 +21,7 @@ BLACK, WHITE = "#000000", "#FFFFFF"
 LEAST_CONTRAST = 4.5
 """WCAG 2 level AA, for the text of a cell against its colour."""
 
-_SHADES = ((BLACK, 0), (BLACK, 35), (WHITE, 45), (BLACK, 60), (WHITE, 70))
+_SHADES = ((BLACK, 0), (BLACK, 40), (WHITE, 45), (BLACK, 60), (WHITE, 70))
 """By shade: what the kind's colour is mixed with, and how many per cent of that."""
 
 

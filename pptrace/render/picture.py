@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from pptrace.analysis.idle import EXPOSED, FILL, HEAD_OF_LINE
 from pptrace.errors import ParameterError
 from pptrace.model import OpKind
 from pptrace.rationals import text_of
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 ALONE = -1
 """The `partner` of a cell that is one op."""
 
-IN_FLIGHT = frozenset({"exposed communication", "head-of-line"})
-"""Causes of idle time (analysis/idle.py) that are drawn as a message under way."""
+IN_FLIGHT = frozenset({EXPOSED, HEAD_OF_LINE})
+"""Causes of idle time that are drawn as a message under way."""
 
 
 class Shown(NamedTuple):
@@ -78,8 +79,8 @@ def picture(timeline: Timeline, options: RenderOptions, slots: Iterable[IdleSlot
     ranks = _ranks(schedule, options)
     begin, end = _window(timeline, options)
     flights: dict[int, list[IdleSlot]] = {rank: [] for rank in ranks}
-    for slot in slots:
-        if slot.cause in IN_FLIGHT and slot.rank in flights and slot.end > begin and slot.start < end:
+    for slot in _flights(timeline, slots):
+        if slot.rank in flights and slot.end > begin and slot.start < end:
             flights[slot.rank].append(slot)
     rows = tuple(
         PictureRow(
@@ -97,6 +98,21 @@ def picture(timeline: Timeline, options: RenderOptions, slots: Iterable[IdleSlot
     )
     kinds = {kind for row in rows for cell in row.cells for _, kind, _ in cell.parts}
     return Picture(rows, begin, end, names, timeline.costs.unit, tuple(sorted(kinds)))
+
+
+def _flights(timeline: Timeline, slots: Iterable[IdleSlot]) -> Iterator[IdleSlot]:
+    """The slots, or the ends of slots, in which the rank's next message is under way: also the one for its first op, which
+    the analysis counts as fill."""
+    for slot in slots:
+        if slot.cause in IN_FLIGHT:
+            yield slot
+        elif slot.cause == FILL and slot.position >= 0:
+            awaited = timeline.dependencies.inputs[slot.position]
+            if awaited >= 0:
+                leaves = timeline.departures.get(awaited, timeline.ends[awaited])
+                start, end = max(slot.start, leaves), min(slot.end, timeline.arrivals[awaited])
+                if start < end:
+                    yield slot._replace(start=start, end=end)
 
 
 def _ranks(schedule: Schedule, options: RenderOptions) -> tuple[int, ...]:

@@ -90,7 +90,7 @@ class Scale:
 
     def marks(self) -> list[Mark]:
         """Times to write over the columns, as many as fit, at round numbers."""
-        room = len(self.text(self.end)) + 1
+        room = len(str(self.end // self.unit)) + 1
         if self.exact:
             return self._exact_marks(room)
         step = round_above(self.ticks_per_column * (room + 1) / self.unit, (Fraction(1), Fraction(2), Fraction(5)))
@@ -102,16 +102,16 @@ class Scale:
             column = self.column(int(tick))
             if column >= free:
                 marks.append(Mark(column, int(tick), text_of(number * step)))
-                free = column + room
+                free = column + len(marks[-1].text) + 1
             number += 1
         return marks
 
     def _exact_marks(self, room: int) -> list[Mark]:
         step = self._step
         whole = Fraction(step, self.unit).denominator  # columns from one whole unit of time to the next
+        if whole > max(-(-room // self.column_width), self.num_columns // 3):
+            whole, room = 1, len(self.text(self.end)) + 1
         least = -(-room // self.column_width)
-        if whole > max(least, self.num_columns // 3):
-            whole = 1
         every = whole
         for power in range(30):
             every = next((whole * k * 10**power for k in (1, 2, 5) if whole * k * 10**power >= least), 0)
