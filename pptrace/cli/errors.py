@@ -70,8 +70,8 @@ def usage_message(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "pptrace"
     if isinstance(error, click.NoSuchOption):
-        near = sorted(error.possibilities or ())
-        hint = f"did you mean {' or '.join(near[:2])}?" if near else f"`{path} --help` lists them"
+        near = error.possibilities or ()  # the nearest first
+        hint = f"did you mean {near[0]}?" if near else f"`{path} --help` lists them"
         return f"{path} has no option {error.option_name}; {hint}"
     if isinstance(error, click.MissingParameter) and error.param is not None:
         what = error.param.make_metavar(context) if context is not None else error.param.human_readable_name
