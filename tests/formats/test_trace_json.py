@@ -1,0 +1,192 @@
+"""Trace JSON and JSON Lines as a library reads and writes them: round trips, small hand-written traces, what differs."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pptrace.analysis.report import Report
+from pptrace.costs import Costs, values
+from pptrace.errors import DeadlockError, FormatError, ParameterError
+from pptrace.formats import guess, read, trace_json, trace_jsonl
+from pptrace.formats.trace_sections import ids
+from pptrace.recipes import Recipe, make_schedule
+from pptrace.schedules.registry import Params, entry, names
+from pptrace.timeline import Timeline, simulate_schedule
+
+HAND_WRITTEN = """{
+  "schema": "pptrace.trace/1",
+  "schedule": {"name": "mine", "ranks": 2, "stages": 2, "chunks": 1, "microbatches": 1},
+  "ticks_per_unit": 10,
+  "events": [
+    {"id": "0F0", "rank": 0, "stage": 0, "op": "F", "microbatch": 0, "step": 0, "start": 0, "end": 10},
+    {"id": "1F0", "rank": 1, "stage": 1, "op": "F", "microbatch": 0, "step": 0, "start": 12, "end": 25},
+    {"id": "1B0", "rank": 1, "stage": 1, "op": "B", "microbatch": 0, "step": 0, "start": 25, "end": 45},
+    {"id": "0B0", "rank": 0, "stage": 0, "op": "B", "microbatch": 0, "step": 0, "start": 47, "end": 67}
+  ]
+}"""
+
+
+def timeline(name: str, params: Params, costs: Costs, **choices: Any) -> Timeline:
+    return simulate_schedule(make_schedule(Recipe(name, params, **choices)), costs)
+
+
+def same(one: Timeline, other: Timeline) -> bool:
+    mine, theirs = one.schedule, other.schedule
+    return (
+        list(one.starts) == list(other.starts)
+        and list(one.ends) == list(other.ends)
+        and list(one.arrivals) == list(other.arrivals)
+        and one.departures == other.departures
+        and one.ticks_per_unit == other.ticks_per_unit
+        and one.costs == other.costs
+        and one.measured == other.measured
+        and (mine.name, mine.codes, mine.rank_starts, mine.pairs)
+        == (theirs.name, theirs.codes, theirs.rank_starts, theirs.pairs)
+        and (mine.placement, mine.placement.kind) == (theirs.placement, theirs.placement.kind)
+        and (mine.options, mine.asynchronous, mine.joint_update, mine.early_recompute)
+        == (theirs.options, theirs.asynchronous, theirs.joint_update, theirs.early_recompute)
+        and (mine.num_microbatches, mine.num_steps) == (theirs.num_microbatches, theirs.num_steps)
+    )
+
+
+times = st.fractions(min_value=Fraction(1, 4), max_value=4, max_denominator=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    name=st.sampled_from(names()),
+    num_ranks=st.integers(1, 4),
+    num_microbatches=st.integers(1, 8),
+    forward=times,
+    backward=times,
+    latency=st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(2)]),
+    link=st.sampled_from(["latency", "serial"]),
+    recompute=st.sampled_from(["", "full", "early"]),
+    split=st.booleans(),
+)
+def test_a_trace_read_back_is_the_timeline_that_was_written(
+    name: str,
+    num_ranks: int,
+    num_microbatches: int,
+    forward: Fraction,
+    backward: Fraction,
+    latency: Fraction,
+    link: str,
+    recompute: str,
+    split: bool,
+) -> None:
+    costs = Costs(values(forward), values(backward), values(backward / 3), comm=(latency,), link=link)
+    steps = 1 if entry(name).asynchronous else 2
+    try:
+        written = timeline(
+            name, Params(num_ranks, num_microbatches, num_steps=steps), costs, recompute=recompute, split_backward=split
+        )
+    except (ParameterError, DeadlockError):  # sizes that the schedule forbids
+        return
+    report = Report(written, notes=("a note",))
+    for form in (trace_json, trace_jsonl):
+        found = form.read(form.write(report))
+        assert found.timeline is not None
+        assert same(found.timeline, written)
+        assert found.findings == ()
+        assert found.notes == ("a note",)
+        assert form.write(Report(found.timeline, notes=found.notes)) == form.write(report)
+
+
+def test_a_hand_written_trace_needs_few_fields() -> None:
+    found = read(HAND_WRITTEN.encode(), "mine.json").timeline
+    assert found is not None
+    assert found.measured
+    assert (found.schedule.num_ranks, found.schedule.num_microbatches) == (2, 1)
+    metrics = Report(found).metrics
+    assert metrics["elapsed"].value.numerator == 67
+    assert [value.numerator for value in metrics["bubble_time"].values] == [37, 34]
+
+
+def test_events_in_another_order_give_the_same_timeline() -> None:
+    trace = json.loads(HAND_WRITTEN)
+    trace["events"].reverse()
+    one = read(json.dumps(trace).encode(), "mine.json").timeline
+    other = read(HAND_WRITTEN.encode(), "mine.json").timeline
+    assert one is not None
+    assert other is not None
+    assert same(one, other)
+
+
+def test_ids_are_the_texts_of_the_ops() -> None:
+    schedule = make_schedule(Recipe("dualpipe", Params(4, 8, num_steps=2)))
+    assert ids(schedule) == [str(schedule.op(position)) for position in range(schedule.num_ops)]
+
+
+def test_pairs_are_blocks_in_the_trace() -> None:
+    written = timeline("dualpipev", Params(2, 4), Costs(values(1), values(2), values(1)))
+    events = json.loads(trace_json.write(Report(written)))["events"]
+    blocks = [event["block"] for event in events if "block" in event]
+    assert len(blocks) == 2 * len(written.schedule.pairs) > 0
+    assert all(blocks.count(name) == 2 and name.endswith(")OVERLAP_F_B") for name in blocks)
+
+
+def test_a_block_on_one_event_alone_is_refused() -> None:
+    trace = json.loads(HAND_WRITTEN)
+    trace["events"][0]["block"] = "(0F0;0B0)OVERLAP_F_B"
+    with pytest.raises(FormatError, match=r"^mine: \$\.events\[0\]\.block: .* must be on two events"):
+        trace_json.read(json.dumps(trace).encode(), source="mine")
+
+
+@pytest.mark.parametrize(
+    ("transfer", "wanted"),
+    [
+        ({"of": "9F9"}, r"\$\.transfers\[0\]\.of: '9F9' is none of the events"),
+        ({"produced": 9}, r"\$\.transfers\[0\]\.produced: 9, but 0F0 ends at 10"),
+        ({"departure": 9}, r"\$\.transfers\[0\]\.arrival: a message is produced, departs and arrives in this order"),
+    ],
+)
+def test_messages_must_fit_their_ops(transfer: dict[str, Any], wanted: str) -> None:
+    trace = json.loads(HAND_WRITTEN)
+    right = {"id": "0SEND_F0", "of": "0F0", "sender": 0, "receiver": 1, "produced": 10, "departure": 11, "arrival": 12}
+    trace["transfers"] = [{**right, **transfer}]
+    with pytest.raises(FormatError, match=wanted):
+        trace_json.read(json.dumps(trace).encode())
+    trace["transfers"] = [right]
+    found = trace_json.read(json.dumps(trace).encode()).timeline
+    assert found is not None
+    assert [(message.departure, message.arrival) for message in found.transfers()] == [(11, 12)]
+
+
+def test_stored_figures_that_the_events_do_not_give_are_findings() -> None:
+    trace = json.loads(trace_json.write(Report(timeline("1f1b", Params(2, 2), Costs()))))
+    trace["metrics"][0]["values"][0]["numerator"] = 5
+    trace["lifetimes"][2]["end"] += 1
+    trace["events"][2]["after"] = ["0F1"]
+    assert list(trace_json.read(json.dumps(trace).encode()).findings) == [
+        "$.events[2].after: the file says 0F1, 1F0 waits for 0F0",
+        "$.lifetimes[2]: the file says activation 1,0 on rank 1 in [1, 4), its events give activation 1,0 on rank 1 in "
+        "[1, 3); the events were changed, or the lifetimes were",
+        "$.metrics[0]: the file says elapsed = 5, its events give 6; the events were changed, or the metric was",
+    ]
+
+
+def test_the_format_is_told_by_content_before_suffix() -> None:
+    report = Report(timeline("1f1b", Params(2, 2), Costs()))
+    document, lines = trace_json.write(report), trace_jsonl.write(report)
+    compact = json.dumps(json.loads(document)).encode()
+    assert [guess(data, "x.txt") for data in (document, compact, lines)] == ["json", "json", "jsonl"]
+    assert guess(b"\xef\xbb\xbf" + lines, "-") == "jsonl"
+    wide = Report(timeline("1f1b", Params(8, 128), Costs()))
+    assert [guess(form.write(wide), "-") for form in (trace_json, trace_jsonl)] == ["json", "jsonl"]
+
+
+def test_a_file_without_its_order_mark_or_with_blank_lines_reads_the_same() -> None:
+    report = Report(timeline("gpipe", Params(2, 3), Costs()))
+    lines = trace_jsonl.write(report)
+    plain = trace_jsonl.read(lines).timeline
+    marked = trace_jsonl.read(b"\xef\xbb\xbf" + lines.replace(b"\n", b"\r\n\n")).timeline
+    assert plain is not None
+    assert marked is not None
+    assert same(plain, marked)
