@@ -15,6 +15,7 @@ from pptrace.analysis.lifetimes import Lifetime, lifetimes
 from pptrace.analysis.memory import Memory
 from pptrace.analysis.metrics import Metric, metrics
 from pptrace.analysis.phases import Phases, phases
+from pptrace.analysis.weight_versions import WeightVersions, weight_versions
 from pptrace.analysis.work import Work, work
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class Report:
         from pptrace.analysis.bytes_held import bytes_held  # noqa: PLC0415  (few reports have sizes)
 
         return bytes_held(self.timeline, self.lifetimes, self.costs.sizes)
+
+    @cached_property
+    def versions(self) -> WeightVersions:
+        return weight_versions(self.timeline)
 
     @cached_property
     def phases(self) -> Phases:

@@ -51,6 +51,13 @@ class Names:
         self._chunks = [placement.chunk_of(stage) for stage in range(schedule.num_stages)]
         numbers = [str(number + self.first) for number in range(self._num)]
         self._numbers = [n + (UP_MARK if i >= self._first_up else "") for i, n in enumerate(numbers)]
+        # Steps without a flush run into one another, and no bar can tell them apart.
+        self.numbers_steps = schedule.asynchronous and schedule.num_steps > 1
+        self._all_numbers = self._numbers * schedule.num_steps
+        if self.numbers_steps:
+            self._all_numbers = [
+                n + (f"@{step}" if step else "") for step in range(schedule.num_steps) for n in self._numbers
+            ]
 
     def row(self, rank: int) -> str:
         """`stage 0` (counted from 1: `S1`) or `rank 0`."""
@@ -61,9 +68,9 @@ class Names:
     def stage(self, stage: int) -> str:
         return f"S{stage + 1}" if self.first else f"stage {stage}"
 
-    def microbatch(self, microbatch: int) -> str:
-        """The number of a microbatch, with the mark of its direction."""
-        return self._numbers[microbatch]
+    def microbatch(self, microbatch: int, step: int = 0) -> str:
+        """The number of a microbatch, with the mark of its direction, and of its step where no bar tells steps apart."""
+        return self._all_numbers[step * self._num + microbatch]
 
     def owner(self, stage: int, microbatch: int) -> str:
         """The forward of an owner, as a cell names it."""
@@ -73,10 +80,10 @@ class Names:
         return OpKind(code // self._width // self.schedule.num_stages)
 
     def text(self, code: int) -> str:
-        """The text of an op's cell: `F0`, `2F0`, `2F5^`; `G`, `S` for the update."""
+        """The text of an op's cell: `F0`, `2F0`, `2F5^`, `F0@1`; `G`, `S` for the update."""
         row, number = divmod(code, self._width)
         prefix = self._prefixes[row]
-        return prefix if row >= OpKind.REDUCE * self.schedule.num_stages else prefix + self._numbers[number % self._num]
+        return prefix if row >= OpKind.REDUCE * self.schedule.num_stages else prefix + self._all_numbers[number]
 
     def letter(self, code: int) -> str:
         """One letter for an op: its kind, small for every other chunk and for what goes up."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
 
-SECTIONS = ("header", "legend", "grid", "held", "lifetimes", "phases", "metrics", "bytes", "idle")
+SECTIONS = ("header", "legend", "grid", "held", "lifetimes", "phases", "metrics", "bytes", "versions", "idle")
 """The parts of a report, in the order in which they are printed."""
 
 MANY_LIFETIMES = 128

@@ -173,6 +173,43 @@ def sizes(report: Report, names: Names, ranks: Iterable[int]) -> Table | None:
     return Table("peak bytes, and what they are", ("", "peak", "from t", *parts), rows, notes)
 
 
+def versions(report: Report, names: Names, ranks: Iterable[int], *, uses: bool = True) -> list[Table]:
+    """The version of the weights that the ops of every microbatch use (where `uses`), and how many versions a rank keeps."""
+    found, unit, wanted = report.versions, report.timeline.ticks_per_unit, set(ranks)
+    schedule = report.schedule
+    rows: dict[int, dict[tuple[int, int], str]] = {}
+    for use in found.uses:
+        if use.rank in wanted:
+            rows.setdefault(use.stage, {})[use.step, use.microbatch] = str(use.version)
+    owners = [
+        (step, microbatch) for step in range(schedule.num_steps) for microbatch in range(schedule.num_microbatches)
+    ]
+    used = Table(
+        "weight version that F and B of a microbatch use",
+        ("microbatch", *(names.microbatch(microbatch, step) for step, microbatch in owners)),
+        tuple((names.stage(stage), *(row.get(owner, "") for owner in owners)) for stage, row in sorted(rows.items())),
+    )
+    kept = Table(
+        "weight versions kept",
+        ("", *([] if names.by_stage else ["stage"]), "most", "from t", "staleness"),
+        tuple(
+            (
+                names.row(stash.rank),
+                *([] if names.by_stage else [str(stash.stage + names.first)]),
+                str(stash.peak),
+                time_text(stash.at, unit),
+                str(found.staleness[stash.rank]),
+            )
+            for stash in found.stashes
+            if stash.rank in wanted
+        ),
+        (
+            "staleness: updates between the version that a microbatch uses and the weights its gradient is added to, at most",
+        ),
+    )
+    return [used, kept] if uses else [kept]
+
+
 def idle(report: Report, names: Names, ranks: Iterable[int]) -> Table:
     """Idle time by cause and rank, in units of time; the budget of the whole pipeline below."""
     found, unit = report.idle, report.timeline.ticks_per_unit

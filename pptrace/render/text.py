@@ -138,6 +138,8 @@ class _Page:
                     f"{names.text(code)} is the {KIND_MEANING[op.kind]}{where} of microbatch "
                     f"{(op.microbatch or 0) + names.first}"
                 )
+        if names.numbers_steps and not self.layout.compact:
+            texts.append("@1 is in optimizer step 1")
         if names.first:
             ranks = "" if names.by_stage else ", ranks from 0"
             texts.append(f"stages and microbatches are counted from 1{ranks}")
@@ -181,6 +183,18 @@ class _Page:
     def bytes(self) -> list[Line]:
         table = tables.sizes(self.report, self.names, self.ranks)
         return self._table(table) if table else []
+
+    def versions(self) -> list[Line]:
+        """Under a flush there is one version, which the header says."""
+        asked = "versions" in self.options.sections
+        if not self.report.schedule.asynchronous and not asked:
+            return []
+        uses = asked or len(self.report.versions.uses) <= MANY_LIFETIMES
+        lines: list[Line] = []
+        for table in tables.versions(self.report, self.names, self.ranks, uses=uses):
+            lines += [[]] if lines else []
+            lines += self._table(table)
+        return lines
 
     def idle(self) -> list[Line]:
         return self._table(tables.idle(self.report, self.names, self.ranks))

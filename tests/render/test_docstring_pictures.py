@@ -6,8 +6,8 @@ import inspect
 import re
 
 import pytest
-
 from pictures import section
+
 from pptrace.analysis.report import Report
 from pptrace.costs import Costs, values
 from pptrace.schedules.registry import Entry, Params, build, entry, names

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-
 from pictures import SPLIT, costs, picture, report, report_of, section
+
 from pptrace.errors import ParameterError
 from pptrace.model import Op, OpKind, Placement, Schedule
 

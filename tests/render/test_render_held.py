@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pictures import SPLIT, costs, picture, report, report_of, section
+
 from pptrace.schedules.registry import Params, build
 from pptrace.schedules.transforms import recompute
 

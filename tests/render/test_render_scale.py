@@ -7,10 +7,10 @@ import random
 import re
 from fractions import Fraction
 
-import pytest
-
 import golden_data
+import pytest
 from pictures import SPLIT, costs, picture, report, section
+
 from pptrace.analysis.report import Report
 from pptrace.costs import Costs, values
 from pptrace.render.grid import grid

@@ -5,12 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from pictures import EQUAL, SPLIT, costs, picture, report, section
+from test_render_scale import eight_stages
 
-from pictures import SPLIT, costs, picture, report, section
+from pptrace.analysis.report import Report
 from pptrace.render.lines import columns, folded, per_rank
 from pptrace.render.numbers import decimal, percent, size_text
 from pptrace.render.text import report_text
-from test_render_scale import eight_stages
+from pptrace.schedules.registry import Params, build
+from pptrace.timeline import simulate_schedule
 
 
 def test_lifetimes_by_stage_and_microbatch():
@@ -64,6 +67,11 @@ def test_phases_of_four_stages():
         stage 3        1       6         1                  4                    10
         pipeline: warm-up until t=4 (the last stage's first backward), drain from t=10 (the end of its last forward)
     """)
+
+
+def report_of_order(name, ranks, microbatches, **params):
+    """Schedules that bring their own updates."""
+    return Report(simulate_schedule(build(name, Params(ranks, microbatches, **params)), EQUAL))
 
 
 def metric_lines(found, **options):
@@ -141,6 +149,35 @@ def test_idle_time_by_cause_adds_up():
           after is not done
         idle of all ranks 24 of 56 (42.86 %) = schedule 24 (42.86 %)
     """)
+
+
+def test_without_a_flush_the_versions_of_the_weights_are_shown():
+    # stage 0 runs F0 F1 B0 F2 B1 B2: F2 comes after one update; stage 1 updates after every microbatch.
+    found = report_of_order("pipedream", 2, 3)
+    assert section(found, "versions") == picture("""
+        weight version that F and B of a microbatch use
+        microbatch  0  1  2
+        stage 0     0  0  1
+        stage 1     0  1  2
+
+        weight versions kept
+                 most  from t  staleness
+        stage 0     2       4          1
+        stage 1     1       0          0
+        staleness: updates between the version that a microbatch uses and the weights its gradient is added to, at
+          most
+    """)
+    assert "weight versions kept" in report_text(found)
+    assert "weight versions" not in report_text(report("1f1b", 2, 3))
+
+
+def test_steps_that_run_into_one_another_are_told_apart():
+    found = report_of_order("pipedream", 1, 1, num_steps=2)
+    assert section(found, "grid") == picture("""
+        time    |0    1    2    3
+        stage 0 |F0   B0   F0@1 B0@1
+    """)
+    assert "@1 is in optimizer step 1" in section(found, "legend")
 
 
 def test_the_measured_pipeline_s_idle_budget():

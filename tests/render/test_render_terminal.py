@@ -7,17 +7,17 @@ import subprocess
 import sys
 
 import pytest
-from rich.color import Color, ColorSystem
-
 from pictures import SPLIT, report, report_of
+from rich.color import Color, ColorSystem
+from test_render_grid import two_way
+from test_render_scale import eight_stages
+
 from pptrace.model import OpKind
 from pptrace.render.lines import style_of
 from pptrace.render.options import RenderOptions
 from pptrace.render.palette import KIND_COLOR, LEAST_CONTRAST, contrast, paint
 from pptrace.render.terminal import SYSTEMS, color_system, colored, report_ansi
 from pptrace.render.text import report_lines, report_text
-from test_render_grid import two_way
-from test_render_scale import eight_stages
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 KINDS = [OpKind.F, OpKind.B, OpKind.I, OpKind.W, OpKind.R, OpKind.REDUCE, OpKind.STEP]
