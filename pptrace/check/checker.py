@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from pptrace.check.findings import CheckReport, Finding, Place, Verdict, ordered
+from pptrace.check.advice import advice_findings
+from pptrace.check.findings import ERROR, CheckReport, Finding, Place, Verdict, ordered
 from pptrace.check.messages import Messages
 from pptrace.check.program import Program, from_listing, from_schedule
 from pptrace.check.runs import GROUPINGS, SENDS, Assumptions, compute_of, run_program
@@ -69,11 +70,12 @@ def check(
             f"the schedule runs {program.num_microbatches} microbatches, {options.num_microbatches} were asked for"
         )
         findings.append(Finding("microbatch-count", Place(), sentence, (), "run every microbatch"))
+    sizes = _sizes(program)
     structure = Structure(program)
     structure.findings = findings
     structure.run()
     if not any(code >= 0 for code in program.codes):
-        return CheckReport(_limited(findings), Verdict(None, "there is nothing to run", ()))
+        return CheckReport(_limited(findings), Verdict(None, "there is nothing to run", ()), sizes)
     if program.has_messages or structure.message_strays:
         Messages(structure).run()
     assumed = Assumptions(options.sends, options.grouping, options.tags)
@@ -91,13 +93,25 @@ def check(
         findings += lifetime_findings(source, lifetimes)
     elif program.slots:
         findings += timing_findings(of_slots(program, *compute), options.tolerance, delays=options.advice)
-    return CheckReport(_limited(findings), verdict)
+    if options.advice and verdict.runs and not any(finding.severity == ERROR for finding in findings):
+        findings += advice_findings(program, compute, options.costs)
+    return CheckReport(_limited(findings), verdict, sizes)
 
 
 def _program(source: Listing | Schedule | Timeline, wanted: int | None) -> Program:
     if isinstance(source, Listing):
         return from_listing(source, wanted)
     return from_schedule(source.schedule if isinstance(source, Timeline) else source)
+
+
+def _sizes(program: Program) -> str:
+    """How many ranks, stages, microbatches, steps and ops there are, as the header says it."""
+    counts = [(program.num_ranks, "rank"), (program.num_stages, "stage"), (program.num_microbatches, "microbatch")]
+    if program.num_steps > 1:
+        counts.append((program.num_steps, "step"))
+    counts.append((len(program.codes), "op"))
+    plural = {"microbatch": "microbatches"}
+    return ", ".join(f"{count} {noun if count == 1 else plural.get(noun, noun + 's')}" for count, noun in counts)
 
 
 def _check_options(options: CheckOptions) -> None:

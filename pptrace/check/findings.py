@@ -74,10 +74,11 @@ class Verdict(NamedTuple):
 
 
 class CheckReport(NamedTuple):
-    """All findings, the worst first, and the verdict on progress."""
+    """All findings, the worst first, the verdict on progress, and the sizes that the ops themselves tell."""
 
     findings: tuple[Finding, ...]
     verdict: Verdict
+    sizes: str = ""
 
     def count(self, severity: str) -> int:
         return sum(finding.severity == severity for finding in self.findings)
@@ -157,7 +158,7 @@ KINDS: dict[str, Kind] = {
         ),
         (
             "lost-cooldown",
-            "the last backwards of a rank are cut off",
+            "the end of a rank's list is cut off",
             "The list of the rank ends too early. What looks like a shorter schedule is one that lost work: the activations "
             "of those microbatches are still held at the end.",
         ),
@@ -325,6 +326,11 @@ KINDS: dict[str, Kind] = {
             "Its lifetime does not end where its last consumer ends.",
         ),
         (
+            "memory-limit",
+            "more bytes than allowed",
+            "A rank holds more than --memory-limit at its peak, as far as sizes are given.",
+        ),
+        (
             "weight-versions",
             "forward and backward with different weights",
             "Under a flush all F and B of a step use one weight version; here a STEP of the stage lies between them, or a "
@@ -343,6 +349,16 @@ KINDS: dict[str, Kind] = {
             "overlap-on-rank",
             "two ops of one rank at the same time",
             "A rank runs one compute op at a time (an overlapped pair counts as one).",
+        ),
+    ),
+    **_kinds(
+        WARNING,
+        "timing",
+        (
+            "edited-trace",
+            "a trace that contradicts itself",
+            "Dependencies, lifetimes or metrics that are stored in the trace are not those that its events give: somebody "
+            "edited the file, or it comes from elsewhere.",
         ),
     ),
     **_kinds(

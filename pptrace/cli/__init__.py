@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "show": "the schedule as a grid, with lifetimes and metrics",
     "trace": "the same as JSON, for pipes",
+    "check": "what is wrong with a schedule, in a file or by name",
     "diff": "where two orders part, and what each costs",
     "convert": "from one format to another",
     "prove": "gradients against the unsplit step, exactly",

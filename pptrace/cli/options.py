@@ -147,7 +147,7 @@ SOURCE_KEYS = {
 CHOICES = {
     "order": ("fifo", "lifo"),
     "cost_per": ("rank", "op"),
-    "link": ("latency", "serial"),
+    "link": ("latency", "serial", "blocking"),
     "optimizer": ("barrier", "per-stage"),
     "recompute": ("full", "early"),
     "letter_b": ("auto", "full", "input"),
@@ -188,7 +188,14 @@ _SCHEDULE_OPTIONS = (
     _choice(
         "--cost-per", "What -f -b -w are the time of: one microbatch on one rank (default), or one op.", "cost_per"
     ),
-    _choice("--link", "latency: messages do not contend (default); serial: one at a time per direction.", "link"),
+    click.option(
+        "--link",
+        "--comm-mode",
+        "link",
+        type=click.Choice(CHOICES["link"]),
+        help="latency: messages do not contend (default); serial: one at a time per direction; blocking: a message holds both "
+        "its ranks.",
+    ),
     _text(("--overlap",), "What an overlapped pair lasts; default sum.", "overlap", "sum|max|split|TIME"),
     _text(("--reduce",), "Time of the gradient reduction at the end of a step.", "reduce"),
     _text(("--step-time",), "Time of the optimizer step.", "step_time"),

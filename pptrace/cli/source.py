@@ -156,16 +156,17 @@ def given(options: ScheduleOptions, fields: dict[str, str]) -> list[str]:
     return [flag for field, flag in fields.items() if getattr(options, field) not in (None, False)]
 
 
-def load(source: str, options: ScheduleOptions) -> Loaded:
+def load(source: str, options: ScheduleOptions, *, keep_unknown: bool = False) -> Loaded:
     """What `source` means. Raises `ParameterError` for a misspelt name or options that do not belong, `FormatError` for a
-    file that cannot be read as what it is, `OSError` for one that cannot be read at all."""
+    file that cannot be read as what it is, `OSError` for one that cannot be read at all. `keep_unknown`: cells of a schedule
+    file that are no ops stay in its listing, for the checker to name."""
     name, settings = split_name(source)
     if name in REGISTRY:
         return _named(name, with_settings(options, settings, name))
     if source == "-":
-        return _file("-", "standard input", read_stdin(), options)
+        return _file("-", "standard input", read_stdin(), options, keep_unknown)
     if is_path(source):
-        return _file(source, source, read_file(source), options)
+        return _file(source, source, read_file(source), options, keep_unknown)
     near = nearest(name, list(REGISTRY))
     hint = f"did you mean {near}?" if near else "`pptrace schedules` lists the names"
     message = f"no schedule is called {printable(name, 60)!r}; {hint} (a file is written with its suffix, or ./)"
@@ -291,14 +292,16 @@ def _costs_file(options: ScheduleOptions) -> CostsFile | None:
     return costs_toml.read(read_file(options.costs), source=options.costs)
 
 
-def _file(path: str, label: str, data: bytes, options: ScheduleOptions) -> Loaded:
+def _file(path: str, label: str, data: bytes, options: ScheduleOptions, keep_unknown: bool) -> Loaded:
     flags = given(options, SIZE_FIELDS)
     if flags:
         message = f"{flags[0]} makes a registered schedule; {printable(label, 60)} brings its own order; leave it out"
         raise ParameterError(message)
     from pptrace import formats  # noqa: PLC0415  (a registered name reads nothing)
 
-    extra = {} if options.letter_b is None else {"letter": options.letter_b}
+    extra: dict[str, object] = {} if options.letter_b is None else {"letter": options.letter_b}
+    if keep_unknown:
+        extra["keep_unknown"] = True
     document = formats.read(data, label if path == "-" else path, options.from_format, **extra)
     limit = options.max_ops or DEFAULT_MAX_OPS
     if document.schedule is not None and document.schedule.num_ops > limit:

@@ -133,5 +133,7 @@ def read(data: bytes, name: str, format_name: str | None = None, **options: Any)
     if "letter" in options and not FORMATS[chosen].has_letters:
         message = f"--letter-b is for schedule files and text grids; {name} is {chosen}, where B is the full backward"
         raise ParameterError(message)
+    if FORMATS[chosen].module != "torch_csv":
+        options.pop("keep_unknown", None)
     found: Document | Listing = module.read(data, source=name, **options)
     return found if isinstance(found, Document) else Document(None, listing=found, notes=found.notes)
