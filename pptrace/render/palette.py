@@ -25,6 +25,18 @@ _SHADES = ((BLACK, 0), (BLACK, 40), (WHITE, 45), (BLACK, 60), (WHITE, 70))
 """By shade: what the kind's colour is mixed with, and how many per cent of that."""
 
 
+_OF_256 = {
+    OpKind.F: ("#005FAF", "#000087", "#87AFFF"),
+    OpKind.B: ("#D75F00", "#870000", "#FFAF87"),
+    OpKind.I: ("#FFFF5F", "#878700", "#FFFFAF"),
+    OpKind.W: ("#5FAFD7", "#0087AF", "#AFD7FF"),
+    OpKind.R: ("#D787AF", "#87005F", "#FFAFD7"),
+    OpKind.REDUCE: ("#00AF87", "#005F00", "#5FD7AF"),
+    OpKind.STEP: ("#FFAF00", "#875F00", "#FFD787"),
+}
+"""By kind: three shades among the 256 colours of most terminals, of which the nearest would often have another hue."""
+
+
 class Paint(NamedTuple):
     """Colours of a cell, as #RRGGBB."""
 
@@ -35,12 +47,27 @@ class Paint(NamedTuple):
 def paint(kind: OpKind, shade: int = 0) -> Paint:
     """The colours of a cell of `kind` in the `shade`-th chunk of its rank; shades repeat after five."""
     other, share = _SHADES[shade % len(_SHADES)]
-    mixed = [
-        (own * (100 - share) + added * share + 50) // 100
-        for own, added in zip(channels(KIND_COLOR[kind]), channels(other), strict=True)
-    ]
-    background = "#" + "".join(f"{channel:02X}" for channel in mixed)
+    background = _mixed(KIND_COLOR[kind], other, share)
+    return _painted(background)
+
+
+def paint_of_256(kind: OpKind, shade: int = 0) -> Paint:
+    """The same among 256 colours; shades repeat after three."""
+    shades = _OF_256[kind]
+    return _painted(shades[shade % len(shades)])
+
+
+def _painted(background: str) -> Paint:
     return Paint(background, max((WHITE, BLACK), key=lambda text: contrast(background, text)))
+
+
+def hatch(kind: OpKind, shade: int = 0) -> str:
+    """The colour of the lines of a hatch on `paint(kind, shade)`: told from it in grey too, and still a ground on which
+    the cell's text has `LEAST_CONTRAST`."""
+    colors = paint(kind, shade)
+    mixes = [_mixed(colors.background, other, share) for other in (BLACK, WHITE) for share in (15, 25, 35)]
+    legible = [mix for mix in mixes if contrast(mix, colors.text) >= LEAST_CONTRAST]
+    return max(legible, key=lambda mix: contrast(mix, colors.background), default=colors.background)
 
 
 def channels(color: str) -> tuple[int, int, int]:
@@ -53,6 +80,15 @@ def contrast(one: str, other: str) -> float:
     """The contrast ratio of two colours as WCAG 2 defines it, 1 to 21."""
     brighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (brighter + 0.05) / (darker + 0.05)
+
+
+def _mixed(one: str, other: str, share: int) -> str:
+    """`one` with `share` per cent of `other`."""
+    parts = [
+        (own * (100 - share) + added * share + 50) // 100
+        for own, added in zip(channels(one), channels(other), strict=True)
+    ]
+    return "#" + "".join(f"{part:02X}" for part in parts)
 
 
 def _luminance(color: str) -> float:

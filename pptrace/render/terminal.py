@@ -13,7 +13,7 @@ from rich.style import Style
 
 from pptrace.model import OpKind
 from pptrace.render.lines import BAD, HEADING
-from pptrace.render.palette import paint
+from pptrace.render.palette import paint, paint_of_256
 from pptrace.render.text import report_lines
 
 if TYPE_CHECKING:
@@ -85,5 +85,5 @@ def _style(style: str, system: str) -> Style:
     kind = OpKind[name]
     if system == "standard":
         return Style.parse(_NAMED[kind] + (" bold" if int(shade) % 2 else ""))
-    colors = paint(kind, int(shade))
+    colors = (paint_of_256 if system == "256" else paint)(kind, int(shade))
     return Style(color=colors.text, bgcolor=colors.background)

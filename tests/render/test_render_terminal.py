@@ -15,7 +15,7 @@ from test_render_scale import eight_stages
 from pptrace.model import OpKind
 from pptrace.render.lines import style_of
 from pptrace.render.options import RenderOptions
-from pptrace.render.palette import KIND_COLOR, LEAST_CONTRAST, contrast, paint
+from pptrace.render.palette import KIND_COLOR, LEAST_CONTRAST, contrast, paint, paint_of_256
 from pptrace.render.terminal import SYSTEMS, color_system, colored, report_ansi
 from pptrace.render.text import report_lines, report_text
 
@@ -74,17 +74,16 @@ def test_contrast_is_that_of_wcag():
 def test_text_on_every_colour_and_shade_can_be_read(kind, shade):
     colours = paint(kind, shade)
     assert contrast(colours.background, colours.text) >= LEAST_CONTRAST == 4.5
-    # and as a terminal of 256 colours shows it
-    nearest = [
-        Color.parse(colour).downgrade(ColorSystem.EIGHT_BIT).get_truecolor().hex.upper()
-        for colour in (colours.background, colours.text)
-    ]
-    assert contrast(*nearest) >= 4.5
+    indexed = paint_of_256(kind, shade)
+    assert contrast(indexed.background, indexed.text) >= 4.5
+    exact = Color.parse(indexed.background).downgrade(ColorSystem.EIGHT_BIT).get_truecolor().hex.upper()
+    assert exact == indexed.background, "one of the 256 colours, not one like it"
 
 
 def test_kinds_and_neighbouring_chunks_have_their_own_colours():
     assert len({paint(kind).background for kind in KINDS}) == len(KINDS)
     assert len({paint(kind, shade).background for kind in KINDS for shade in range(5)}) == 5 * len(KINDS)
+    assert len({paint_of_256(kind, shade).background for kind in KINDS for shade in range(3)}) == 3 * len(KINDS)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
