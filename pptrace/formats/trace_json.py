@@ -37,7 +37,7 @@ def write(report: Report) -> bytes:
     first = [name for name in _BEFORE_EVENTS if name in fields]
     parts: list[bytes] = []
     for name in chain(first, ["events"], (name for name in fields if name not in first)):
-        value = trace_sections.events(report.timeline, names) if name == "events" else fields[name]
+        value = trace_sections.events_of(report, names) if name == "events" else fields[name]
         long = name == "events" or name in _LONG
         parts.append(b'"%s":%s' % (name.encode(), _lines(encoder, value) if long else encoder.encode(value)))
     return b"{" + b",\n".join(parts) + b"}\n"

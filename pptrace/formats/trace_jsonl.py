@@ -49,4 +49,4 @@ def write(report: Report) -> bytes:
     encoder = msgspec.json.Encoder()
     names = trace_sections.ids(report.schedule)
     header = encoder.encode(trace_sections.header(report, names))
-    return header + b"\n" + encoder.encode_lines(trace_sections.events(report.timeline, names))
+    return header + b"\n" + encoder.encode_lines(trace_sections.events_of(report, names))

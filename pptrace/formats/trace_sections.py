@@ -42,8 +42,15 @@ def ids(schedule: Schedule) -> list[str]:
     return [table[code // width][code % width] for code in schedule.codes]
 
 
-def events(timeline: Timeline, names: Sequence[str]) -> list[structs.Event]:
-    """Every op, by (start, rank, place in the rank's list)."""
+def events_of(report: Report, names: Sequence[str]) -> list[structs.Event]:
+    """The events of a report. Without a flush they say which weight version they use; under one, step k uses version k."""
+    versions = report.versions.by_position if report.schedule.asynchronous else None
+    return events(report.timeline, names, versions)
+
+
+def events(timeline: Timeline, names: Sequence[str], versions: Sequence[int] | None = None) -> list[structs.Event]:
+    """Every op, by (start, rank, place in the rank's list); with the weight version that it uses, by position, where
+    `versions` is given."""
     schedule = timeline.schedule
     deps = timeline.dependencies
     inputs, states, codes = deps.inputs, deps.states, schedule.codes
@@ -82,6 +89,7 @@ def events(timeline: Timeline, names: Sequence[str]) -> list[structs.Event]:
                 after,
                 UNSET,
                 blocks.get(i, UNSET) if blocks else UNSET,
+                versions[i] if versions else UNSET,
             )
         )
     return made
@@ -143,6 +151,7 @@ def header(report: Report, names: Sequence[str]) -> structs.Header:
         transfers=transfers(timeline),
         lifetimes=lifetimes(report.lifetimes, names),
         memory=_memory(report),
+        versions=_versions(report) if report.schedule.asynchronous else UNSET,
         phases=_phases(report),
         metrics=metrics(report.metrics.values()),
         closed_forms=_closed_forms(report),
@@ -246,6 +255,12 @@ def _memory(report: Report) -> structs.MemoryInfo:
         input_peaks=_peaks(memory.input_peaks) if memory.input_peaks else UNSET,
         bytes=sizes,
     )
+
+
+def _versions(report: Report) -> structs.VersionsInfo:
+    found = report.versions
+    stashes = [structs.StashInfo(s.rank, s.stage, s.peak, s.at, list(s.held)) for s in found.stashes]
+    return structs.VersionsInfo(stashes, list(found.staleness))
 
 
 def _phases(report: Report) -> structs.PhasesInfo:

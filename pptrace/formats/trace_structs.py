@@ -198,6 +198,23 @@ class MemoryInfo(Struct, frozen=True):
     bytes: BytesInfo | UnsetType = UNSET
 
 
+class StashInfo(Struct, frozen=True):
+    """How many weight versions of a stage a rank keeps: the most, since when, and [tick, count] wherever it changes."""
+
+    rank: Index
+    stage: Index
+    peak: Index
+    at: Tick
+    held: list[tuple[Tick, Index]]
+
+
+class VersionsInfo(Struct, frozen=True):
+    """Weight versions of a schedule without a flush; `staleness` is per rank, in updates, at most."""
+
+    stashes: list[StashInfo]
+    staleness: list[Index]
+
+
 class ClosedFormInfo(Struct, frozen=True):
     """A published formula, what it gives, what the trace gives (units of time, or counts), and which condition fails."""
 
@@ -245,6 +262,7 @@ class Header(Struct, frozen=True, kw_only=True):
     transfers: list[Transfer] = []
     lifetimes: list[LifetimeInfo] | UnsetType = UNSET
     memory: MemoryInfo | UnsetType = UNSET
+    versions: VersionsInfo | UnsetType = UNSET
     phases: PhasesInfo | UnsetType = UNSET
     metrics: list[MetricInfo] | UnsetType = UNSET
     closed_forms: list[ClosedFormInfo] | UnsetType = UNSET
