@@ -172,12 +172,11 @@ def test_random_orders(random: Random) -> None:
     assert_same(schedule, some_costs(random, schedule))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_random_orders_with_updates(random: Random) -> None:
-    schedule = with_updates(some_order(random, some_work(random)), random.randint(1, 3), joint=random.random() < 0.5)
-    costs = some_costs(random, schedule)
-    assert_same(schedule, costs)
+    schedule = with_updates(some_order(random, some_work(random)), random.randint(1, 2), joint=random.random() < 0.5)
+    assert_same(schedule, some_costs(random, schedule))
 
 
 @settings(max_examples=150, deadline=None)
