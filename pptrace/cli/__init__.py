@@ -133,7 +133,8 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 @click.group(
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="`pptrace COMMAND --help` shows a command's options and an example.",
+    epilog="`pptrace COMMAND --help` shows a command's options and an example. For completion put "
+    '`eval "$(_PPTRACE_COMPLETE=bash_source pptrace)"` into ~/.bashrc (zsh_source, fish_source for the other shells).',
 )
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="The version."
