@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pptrace.listing import Listing
     from pptrace.model import Schedule
 
-MESSAGES = "every message is sent and received where the file says so: sends buffered, tagged, receives wait"
+MESSAGES = "every message is sent and received where the file says so: sends are buffered, receives wait"
 
 
 @click.command()
@@ -50,7 +50,12 @@ MESSAGES = "every message is sent and received where the file says so: sends buf
     help="tied: masks belong to samples; ordered: drawn in order of execution.",
 )
 @click.option("--buffers", metavar="N", help="Activations of a stage share a ring of N slots, as in DeepSpeed.")
-@click.option("--tags", type=click.Choice(["yes", "no"]), default="yes", help="no: messages carry no microbatch.")
+@click.option(
+    "--tags",
+    type=click.Choice(["yes", "no"]),
+    default="yes",
+    help="no: a message is taken for the next one that comes.",
+)
 @click.option("--seed", metavar="N", default="0", help="Of weights, data and masks; default 0.")
 @output_options("text", "json")
 @common_options

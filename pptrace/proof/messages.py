@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pptrace.proof.problem import Problem
 
 _SENDS = (OpKind.SEND_F, OpKind.SEND_B)
+_Tag = tuple[int, str, tuple[int, int]]
+"""What a message is: the stage it goes to, its direction, its owner."""
 _FORWARD = (OpKind.SEND_F, OpKind.RECV_F)
 
 
@@ -34,13 +36,42 @@ def orders_of(listing: Listing) -> list[list[Op]]:
     ]
 
 
+class _Wire:
+    """Messages under way from one rank to another, oldest first. `tagged` ones are found by what they are; otherwise a
+    receive takes the oldest of its pair of ranks, whatever stage, direction and microbatch it was meant for."""
+
+    def __init__(self, *, tagged: bool) -> None:
+        self.tagged = tagged
+        self.pairs: dict[tuple[int, int], dict[_Tag, Matrix]] = {}
+
+    def put(self, pair: tuple[int, int], tag: _Tag, content: Matrix) -> None:
+        self.pairs.setdefault(pair, {})[tag] = content
+
+    def next_tag(self, pair: tuple[int, int], tag: _Tag) -> _Tag | None:
+        """The tag of the message that a receive of `tag` would get, or None."""
+        waiting = self.pairs.get(pair, {})
+        found = tag if self.tagged else next(iter(waiting), tag)
+        return found if found in waiting else None
+
+    def take(self, pair: tuple[int, int], tag: _Tag) -> Matrix:
+        return self.pairs[pair].pop(tag)
+
+
 class MessageMachine(Machine):
     """A Machine whose outputs wait in an outbox until they are sent, and on the wire until they are received."""
 
-    def __init__(self, problem: Problem, schedule: Schedule, *, strict: bool = False, slots: int | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        schedule: Schedule,
+        *,
+        strict: bool = False,
+        slots: int | None = None,
+        tagged: bool = True,
+    ) -> None:
         super().__init__(problem, schedule, strict=strict, slots=slots)
         self.outbox = Mailboxes(tagged=True)
-        self.wire = Mailboxes(tagged=True)
+        self.wire = _Wire(tagged=tagged)
 
     def run(
         self, op: Op, rank: int, at: str, start: int = NEVER_TIMED, end: int = NEVER_TIMED, arrival: int = NEVER_TIMED
@@ -50,41 +81,59 @@ class MessageMachine(Machine):
             return
         if op in self.ran:
             self._fault(RepeatedOp(op, at, "runs a second time"))
-        if self._carry(op, rank, at):
+        if self._put_on_wire(op, rank, at) if op.kind in _SENDS else self._take_off_wire(op, rank, at):
             self.ran.add(op)
             self.counts[op.kind] += 1
 
     def has_input(self, op: Op, rank: int) -> bool:
         """Only receives wait; whether an op's message has been received by then is what is to be found out."""
         if op.kind in (OpKind.RECV_F, OpKind.RECV_B):
-            return self.wire.has((rank, op.stage, _direction(op)), owner_of(op))
+            return self.wire.next_tag(self._pair(op, rank), (op.stage, _direction(op), owner_of(op))) is not None
         return True
 
-    def _carry(self, op: Op, rank: int, at: str) -> bool:
-        """From the outbox to the wire, or from the wire to the op that needs it."""
+    def _pair(self, op: Op, rank: int) -> tuple[int, int]:
+        """(sender, receiver) of a message op on `rank`."""
+        further = 1 if op.kind in (OpKind.SEND_F, OpKind.RECV_B) else -1
+        other = self._rank_of(op.stage + further, owner_of(op)[1])
+        return (rank, other) if op.kind in _SENDS else (other, rank)
+
+    def _put_on_wire(self, op: Op, rank: int, at: str) -> bool:
         owner, direction = owner_of(op), _direction(op)
-        sends = op.kind in _SENDS
-        stage = op.stage + (1 if direction == "activation" else -1) if sends else op.stage
-        place = (self._receiver(stage, owner[1]), stage, direction) if sends else (rank, stage, direction)
-        message = (self.outbox if sends else self.wire).take(place, owner)
+        pair = self._pair(op, rank)
+        stage = op.stage + (1 if direction == "activation" else -1)
+        message = self.outbox.take((pair[1], stage, direction), owner)
         if message is None:
-            source = "which is not computed" if sends else "which nobody has sent"
-            self._fault(MissingMessage(op, at, f"has no {direction} of {owner_text(owner)}, {source}"))
+            self._fault(MissingMessage(op, at, f"has no {direction} of {owner_text(owner)}, which is not computed"))
             return False
-        if message.owner != owner:
-            self._fault(WrongMicrobatch(op, at, f"carries the {direction} of {owner_text(message.owner)}"))
-        (self.wire if sends else self.messages).put(place, message)
+        self.wire.put(pair, (stage, direction, owner), message.content)
         return True
 
-    def _receiver(self, stage: int, microbatch: int) -> int:
+    def _take_off_wire(self, op: Op, rank: int, at: str) -> bool:
+        owner, direction = owner_of(op), _direction(op)
+        pair = self._pair(op, rank)
+        wanted = (op.stage, direction, owner)
+        tag = self.wire.next_tag(pair, wanted)
+        if tag is None:
+            self._fault(MissingMessage(op, at, f"has no {direction} of {owner_text(owner)}, which nobody has sent"))
+            return False
+        if tag != wanted:
+            stage, meant, of = tag
+            self._fault(
+                WrongMicrobatch(op, at, f"takes the {meant} of {owner_text(of)} that was sent to stage {stage}")
+            )
+        message = Message(owner, self.wire.take(pair, tag), NEVER_TIMED)
+        self.messages.put((rank, op.stage, direction), message)
+        return True
+
+    def _rank_of(self, stage: int, microbatch: int) -> int:
         if not 0 <= stage < self.schedule.num_stages:
             return NEVER_TIMED
         return self.schedule.placement.rank_of(stage, microbatch, self.schedule.num_microbatches)
 
     def _send(self, op: Op, stage: int, direction: str, content: Matrix) -> None:
         owner = owner_of(op)
-        receiver = self._receiver(stage, owner[1])
-        if receiver == self._receiver(op.stage, owner[1]):  # neighbours on one rank hand over without a message
+        receiver = self._rank_of(stage, owner[1])
+        if receiver == self._rank_of(op.stage, owner[1]):  # neighbours on one rank hand over without a message
             super()._send(op, stage, direction, content)
         else:
             self.outbox.put((receiver, stage, direction), Message(owner, content, NEVER_TIMED))

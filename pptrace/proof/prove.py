@@ -122,7 +122,7 @@ def prove(
     it. A Schedule without updates gets REDUCE and STEP at its end and is repeated `steps` times; whatever holds updates
     is taken as it is. `problem` sets arithmetic, dropout and normalisation (default: exact, none, mean); `slots` and
     `tagged` are the Machine's. With `listing`, the file that `subject` was made from, its one step is run with the file's
-    own messages, buffered and tagged, in place of those that follow from the dependencies. `reference` may be handed in
+    own messages, buffered, in place of those that follow from the dependencies. `reference` may be handed in
     where many schedules share one problem. Raises `LimitError` where exact numbers would become too long,
     `ParameterError` for steps that cannot be, `StateFault` when strict.
     """
@@ -139,7 +139,7 @@ def prove(
     machine: Machine
     refused = ""
     if listing is not None:
-        machine = MessageMachine(problem, schedule, strict=strict, slots=slots)
+        machine = MessageMachine(problem, schedule, strict=strict, slots=slots, tagged=tagged)
         run_untimed(machine, orders_of(listing))
     else:
         uses_version = _version_before_the_newest if schedule.name == DOUBLE_BUFFERED else None

@@ -105,7 +105,7 @@ def _remark(part: Compared) -> str:
     rounding = f" up to {float(part.ulps):g} ulp" if part.ulps else ""
     if part.equal:
         return f"equal{rounding}"
-    return f"DIFFERENT: {'; '.join(reasons) or 'stepped more or less often than the unsplit step'}"
+    return f"DIFFERENT: {'; '.join(reasons) or 'numbers that are not finite, or other steps than the unsplit run took'}"
 
 
 def _owner(owner: tuple[int, int]) -> str:

@@ -131,3 +131,12 @@ def test_output_goes_to_a_file(tmp_path):
     path = tmp_path / "proof.json"
     assert run("1f1b", "-P", "2", "-M", "2", "-o", str(path)).stdout == ""
     assert json.loads(path.read_text())["proved"] is True
+
+
+def test_show_adds_the_verdict_beside_the_metrics():
+    shown = CliRunner().invoke(main, ["show", "1f1b", "-P", "2", "-M", "3", "--section", "metrics", "--prove"])
+    assert shown.exit_code == 0
+    assert "numerical equivalence (exact arithmetic): proved: outputs, losses, gradients" in shown.stdout
+    refused = CliRunner().invoke(main, ["show", "1f1b", "-P", "2", "-M", "3", "--prove", "-t", "json"])
+    assert refused.exit_code == 2
+    assert "pptrace prove 1f1b -t json" in refused.stderr

@@ -19,9 +19,9 @@ def listing_at(path):
     return formats.read(golden_data.data(path), path, None).listing
 
 
-def proof_of(listing):
+def proof_of(listing, **options):
     schedule = schedule_of(listing, incomplete=True).schedule
-    return prove(schedule, listing=listing if has_messages(listing) else None)
+    return prove(schedule, listing=listing if has_messages(listing) else None, **options)
 
 
 def ops_of(listing):
@@ -96,3 +96,16 @@ def test_the_counts_name_the_messages():
         24,
         24,
     )
+
+
+def test_without_tags_five_deferred_files_compute_on_wrong_data():
+    """The five that goldens/README names: messages of one pair of ranks are received in another order than they are sent."""
+    paths = [path for path in golden_data.names("goldens/torch_csv/") if path.endswith(".comms_defer.csv")]
+    wrong = {path.split("/")[-1].split(".")[0] for path in paths if not proof_of(listing_at(path), tagged=False).proved}
+    assert wrong == {
+        "dualpipev_P4_M8_v2",
+        "interleaved_zb_P2_M4_v2",
+        "interleaved_zb_P2_M4_v3",
+        "zbv_P2_M4_v2",
+        "zbv_P4_M8_v2",
+    }
