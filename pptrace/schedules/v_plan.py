@@ -202,8 +202,9 @@ class _Counted:
     def free_tick(self, cell: int, earliest: int, tick: int) -> int:
         """The first free tick in [earliest, tick) to which the op may move, else `tick`."""
         if cell in (F_DOWN, F_UP):  # holds one more from there on: not across a tick that is at the limit
-            full = next((t for t in range(tick - 1, earliest - 1, -1) if self.held[t] >= self.limit), -1)
-            earliest = max(earliest, full + 1)
+            backwards = self.held[earliest:tick][::-1]
+            if self.limit in backwards:
+                earliest = tick - backwards.index(self.limit)
         found = self.row.find(FREE, earliest, tick)
         return tick if found < 0 else found
 
