@@ -108,7 +108,7 @@ def equal_costs(timeline: Timeline) -> tuple[EqualCosts, list[str]]:
             for rank in range(placement.num_ranks)
             for stage in placement.stages(rank)
         }
-        numbers[name] = min(times)
+        numbers[name] = min(times) * min(costs.microbatch_scale, default=1)
         relevant = name != "w" or timeline.schedule.kinds() & set(_SPLIT)
         if relevant and (len(times) > 1 or len(times_of_ops) > 1):
             failing.append(f"equal stages ({name} from {_span(values)})")
