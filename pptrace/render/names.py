@@ -42,13 +42,17 @@ class Names:
         self.by_stage = not placement.bidirectional and placement.ranks == tuple(range(schedule.num_ranks))
         self._num = schedule.num_microbatches
         self._width = self._num * schedule.num_steps
+        self._num_stages = num_stages = schedule.num_stages
+        self._block = self._width * num_stages
+        self._first_boundary = OpKind.REDUCE * num_stages
+        self._kinds = tuple(OpKind)
         self._first_up = (self._num + 1) // 2 if placement.bidirectional else self._num
         self._prefixes = [
             f"{'' if self.by_stage else stage + self.first}{letter}"
             for letter in KIND_TEXT
-            for stage in range(schedule.num_stages)
+            for stage in range(num_stages)
         ]
-        self._chunks = [placement.chunk_of(stage) for stage in range(schedule.num_stages)]
+        self._chunks = [placement.chunk_of(stage) for stage in range(num_stages)]
         numbers = [str(number + self.first) for number in range(self._num)]
         self._numbers = [n + (UP_MARK if i >= self._first_up else "") for i, n in enumerate(numbers)]
         # Steps without a flush run into one another, and no bar can tell them apart.
@@ -77,18 +81,18 @@ class Names:
         return self._prefixes[OpKind.F * self.schedule.num_stages + stage] + self._numbers[microbatch]
 
     def kind(self, code: int) -> OpKind:
-        return OpKind(code // self._width // self.schedule.num_stages)
+        return self._kinds[code // self._block]
 
     def text(self, code: int) -> str:
         """The text of an op's cell: `F0`, `2F0`, `2F5^`, `F0@1`; `G`, `S` for the update."""
         row, number = divmod(code, self._width)
         prefix = self._prefixes[row]
-        return prefix if row >= OpKind.REDUCE * self.schedule.num_stages else prefix + self._all_numbers[number]
+        return prefix if row >= self._first_boundary else prefix + self._all_numbers[number]
 
     def letter(self, code: int) -> str:
         """One letter for an op: its kind, small for every other chunk and for what goes up."""
         row = code // self._width
-        letter = KIND_TEXT[row // self.schedule.num_stages]
+        letter = KIND_TEXT[row // self._num_stages]
         return letter.lower() if self.shade(code) % 2 else letter
 
     def shade(self, code: int) -> int:
@@ -96,4 +100,4 @@ class Names:
         row, number = divmod(code, self._width)
         if number % self._num >= self._first_up:
             return 1
-        return self._chunks[row % self.schedule.num_stages]
+        return self._chunks[row % self._num_stages]

@@ -21,6 +21,9 @@ BLACK, WHITE = "#000000", "#FFFFFF"
 LEAST_CONTRAST = 4.5
 """WCAG 2 level AA, for the text of a cell against its colour."""
 
+HATCH_CONTRAST = 1.45
+"""Of a hatch's lines and their ground: seen in a grey print, and not in the way of the text."""
+
 _SHADES = ((BLACK, 0), (BLACK, 40), (WHITE, 45), (BLACK, 60), (WHITE, 70))
 """By shade: what the kind's colour is mixed with, and how many per cent of that."""
 
@@ -62,12 +65,12 @@ def _painted(background: str) -> Paint:
 
 
 def hatch(kind: OpKind, shade: int = 0) -> str:
-    """The colour of the lines of a hatch on `paint(kind, shade)`: told from it in grey too, and still a ground on which
-    the cell's text has `LEAST_CONTRAST`."""
+    """The colour of the lines of a hatch on `paint(kind, shade)`: told from it in grey too (`HATCH_CONTRAST`), and still a
+    ground on which the cell's text has `LEAST_CONTRAST`."""
     colors = paint(kind, shade)
-    mixes = [_mixed(colors.background, other, share) for other in (BLACK, WHITE) for share in (15, 25, 35)]
+    mixes = [_mixed(colors.background, other, share) for other in (WHITE, BLACK) for share in range(5, 60, 5)]
     legible = [mix for mix in mixes if contrast(mix, colors.text) >= LEAST_CONTRAST]
-    return max(legible, key=lambda mix: contrast(mix, colors.background), default=colors.background)
+    return min(legible, key=lambda mix: abs(contrast(mix, colors.background) - HATCH_CONTRAST))
 
 
 def channels(color: str) -> tuple[int, int, int]:

@@ -1,0 +1,357 @@
+"""The one layout of all figures: a picture's rows, axis, lifetimes, curves and arrows at their places, to scale.
+
+Places are CSS pixels (1/96 inch), x to the right, y down; SVG, HTML and TikZ draw them as they are. It owns sizes, fonts and
+which names fit; what is drawn is picture.py's, what is computed is analysis/'s.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from pptrace.errors import ParameterError
+from pptrace.model import OpKind
+from pptrace.printable import printable
+from pptrace.rationals import text_of
+from pptrace.render.figure_arrows import Arrow, arrows_of
+from pptrace.render.figure_strips import CurveRow, LifeRow, curve_rows, life_rows
+from pptrace.render.figure_text import Sign, caption, description, headline, signs
+from pptrace.render.measure import Place, em_width, folded_to, name_size
+from pptrace.render.options import RenderOptions
+from pptrace.render.picture import picture
+from pptrace.render.scale import round_above
+
+if TYPE_CHECKING:
+    from pptrace.analysis.report import Report
+    from pptrace.render.picture import Picture, PictureRow
+
+THEMES = ("auto", "light", "dark")
+LEAST_WIDTH = 240
+MOST_WIDTH = 32_000
+"""Pixels. Wider pictures are drawn this wide, names that do not fit left out."""
+
+FONT, SMALL_FONT = 12.0, 9.5
+"""Pixels: of the names of ops, and of those in a picture that would be very wide."""
+TITLE_FONT, TEXT_FONT = 15.0, 12.0
+SLIDE = 1240.0
+"""A picture gets smaller names before it gets wider than this."""
+READING = 760.0
+"""A picture of few ops is stretched up to this width, an op at most to `WIDEST_OP`."""
+WIDEST_OP = 46.0
+MARGIN = 14.0
+SINGLE, PAIRED = 28.0, 40.0
+"""Heights of rows: of ops one at a time, with overlapped pairs above one another."""
+HOLE = "?"
+"""The name of an op that is left for the reader to find."""
+
+
+class FigureOptions(NamedTuple):
+    """What a reader may ask of a figure.
+
+    `lifetimes`, `curve`: the states' lifetimes and the in-flight curve under the grid; `arrows`: what waits for what, across
+    ranks; `caption`: every assumption and denominator in words. `width` in pixels, None: as wide as the names need. `theme`
+    is "auto" (as the reader's system is set), "light" or "dark". `window`, `only_ranks`, `one_based`, `names` are
+    those of `RenderOptions`. Ops at the positions of `holes` are drawn without name and kind, for exercises. `prefix` begins
+    every id in the picture: give each its own where several are in one page.
+    """
+
+    lifetimes: bool = False
+    curve: bool = False
+    arrows: bool = False
+    caption: bool = False
+    title: bool = True
+    legend: bool = True
+    width: int | None = None
+    theme: str = "auto"
+    window: tuple[Fraction | None, Fraction | None] | None = None
+    only_ranks: tuple[int, ...] | None = None
+    one_based: bool = False
+    names: str = ""
+    holes: frozenset[int] = frozenset()
+    prefix: str = "pp"
+
+    @property
+    def drawing(self) -> RenderOptions:
+        """The part that pictures in text have too."""
+        return RenderOptions(window=self.window, only_ranks=self.only_ranks, one_based=self.one_based, names=self.names)
+
+
+class Box(NamedTuple):
+    """One op, or one of the two of an overlapped pair. `top` counts from the row's. `kind` None: a hole. `size` is the font
+    size of its name, 0 where there is no room for it."""
+
+    x: float
+    width: float
+    top: float
+    height: float
+    kind: OpKind | None
+    shade: int
+    text: str
+    size: float
+    position: int
+
+
+class FigureRow(NamedTuple):
+    """One rank. `flights` are (x, width) in which it is idle while a message to it is under way, `bars` the x at which an
+    optimizer step ends."""
+
+    label: str
+    rank: int
+    top: float
+    height: float
+    boxes: tuple[Box, ...]
+    flights: tuple[tuple[float, float], ...]
+    bars: tuple[float, ...]
+
+
+class AxisMark(NamedTuple):
+    """A time written over a line through the picture."""
+
+    x: float
+    text: str
+
+
+class TextLine(NamedTuple):
+    """A line of text; `y` is its baseline."""
+
+    x: float
+    y: float
+    text: str
+
+
+class SignPlace(NamedTuple):
+    """A sign of the legend and where it stands: its box is `SIGN` pixels square, its text follows."""
+
+    x: float
+    y: float
+    sign: Sign
+
+
+class Figure(NamedTuple):
+    """Everything at its place. The time of x is begin + (x - left) / per_tick, in ticks; the plot ends at `right`.
+    `panels` are the (top, bottom) through which the lines of the time axis run."""
+
+    name: str
+    description: str
+    options: FigureOptions
+    picture: Picture
+    width: float
+    height: float
+    left: float
+    right: float
+    per_tick: float
+    font: float
+    title: tuple[TextLine, ...]
+    subtitle: tuple[TextLine, ...]
+    legend: tuple[SignPlace, ...]
+    axis_y: float
+    panels: tuple[tuple[float, float], ...]
+    marks: tuple[AxisMark, ...]
+    rows: tuple[FigureRow, ...]
+    headings: tuple[TextLine, ...]
+    lives: tuple[LifeRow, ...]
+    curves: tuple[CurveRow, ...]
+    arrows: tuple[Arrow, ...]
+    caption: tuple[TextLine, ...]
+
+
+SIGN = 14.0
+_LINE = 18.0
+
+
+def figure(report: Report, options: FigureOptions | None = None) -> Figure:
+    """Place everything, in time linear in the ops (and, with lifetimes, in the lifetimes times the most alive at once).
+
+    Raises `ParameterError` for a window that shows nothing, ranks that are not there, an unknown theme, a width that
+    leaves no room.
+    """
+    options = options or FigureOptions()
+    if options.theme not in THEMES:
+        message = f"--theme is one of {', '.join(THEMES)}; got {printable(options.theme, 40)!r}"
+        raise ParameterError(message)
+    slots = report.idle.slots if report.costs.has_communication else ()
+    shown = picture(report.timeline, options.drawing, slots)
+    unit = report.timeline.ticks_per_unit
+    first_mark = em_width(text_of(Fraction(shown.begin, unit))) * FONT / 2
+    left = MARGIN + max(em_width("time") * FONT + first_mark, *(em_width(row.label) * FONT for row in shown.rows)) + 10
+    beside = _room_for_peaks(report, shown, options)
+    per_tick, font = _scale(shown, options, left + beside + MARGIN)
+    place = Place(left, shown.begin, shown.end, per_tick)
+    right = place.right
+    text_width = (options.width or max(right + beside + MARGIN, READING)) - 2 * MARGIN
+    width = max(text_width + 2 * MARGIN, right + beside + MARGIN)
+
+    y = MARGIN
+    name, sizes = headline(report)
+    title: list[TextLine] = []
+    subtitle: list[TextLine] = []
+    if options.title:
+        for line in folded_to(name, text_width, TITLE_FONT * 1.1):  # bold letters are wider
+            y += TITLE_FONT + 4
+            title.append(TextLine(MARGIN, y, line))
+        for line in folded_to(sizes, text_width, TEXT_FONT):
+            y += TEXT_FONT + 5
+            subtitle.append(TextLine(MARGIN, y, line))
+        y += 6
+    legend: tuple[SignPlace, ...] = ()
+    if options.legend:
+        legend, y = _legend(signs(report, shown, arrows=options.arrows, lifetimes=options.lifetimes), text_width, y + 4)
+    axis_y = y + FONT + 6
+    rows, y = _rows(shown, options, place, font, axis_y + 8)
+    headings: list[TextLine] = []
+    panels = [(axis_y + 3, y)]
+    lives: tuple[LifeRow, ...] = ()
+    curves: tuple[CurveRow, ...] = ()
+    if options.lifetimes:
+        headings.append(TextLine(MARGIN, y + 26, "lifetimes of saved activations, by microbatch"))
+        panels.append((y + 32, 0.0))
+        lives, y = life_rows(report, shown, place, y + 34)
+        panels[-1] = (panels[-1][0], y)
+    if options.curve:
+        headings.append(TextLine(MARGIN, y + 26, f"{report.memory.unit} held"))
+        headings.append(TextLine(right + 8, y + 26, "peak"))
+        panels.append((y + 32, 0.0))
+        curves, y = curve_rows(report, shown, place, y + 34)
+        panels[-1] = (panels[-1][0], y)
+    arrows = arrows_of(report, shown, rows, place) if options.arrows else ()
+    words: list[TextLine] = []
+    if options.caption:
+        y += 12
+        for sentence in caption(report, shown.names):
+            for number, line in enumerate(folded_to(printable(sentence), text_width - 12, TEXT_FONT)):
+                y += TEXT_FONT + 4
+                words.append(TextLine(MARGIN + (12 if number else 0), y, line))
+    return Figure(
+        f"{name}, {sizes}",
+        description(report, shown.names),
+        options,
+        shown,
+        width,
+        y + MARGIN,
+        left,
+        right,
+        per_tick,
+        font,
+        tuple(title),
+        tuple(subtitle),
+        legend,
+        axis_y,
+        tuple(panels),
+        _marks(shown, unit, left, per_tick),
+        rows,
+        tuple(headings),
+        lives,
+        curves,
+        arrows,
+        tuple(words),
+    )
+
+
+def _room_for_peaks(report: Report, shown: Picture, options: FigureOptions) -> float:
+    """To the right of the plot, for the curves' peaks."""
+    if not options.curve:
+        return 0.0
+    unit = report.timeline.ticks_per_unit
+    peaks = (report.memory.peaks[row.rank] for row in shown.rows)
+    return max(em_width(f"{peak.held} from t={text_of(Fraction(peak.at, unit))}") for peak in peaks) * TEXT_FONT + 10
+
+
+def _scale(shown: Picture, options: FigureOptions, around: float) -> tuple[float, float]:
+    """Pixels per tick, and the font of the names. Nine of ten ops have room for their name unless a width is given."""
+    ticks = max(shown.end - shown.begin, 1)
+    if options.width is not None:
+        plot = options.width - around
+        if options.width < LEAST_WIDTH or plot < LEAST_WIDTH / 2:
+            message = (
+                f"--width {options.width}: this figure needs at least {max(LEAST_WIDTH, int(around) + 120)} pixels"
+            )
+            raise ParameterError(message)
+        return plot / ticks, FONT
+    needs: Counter[tuple[int, float]] = Counter()
+    for row in shown.rows:
+        for cell in row.cells:
+            duration = min(cell.end, shown.end) - max(cell.start, shown.begin)
+            for name, _, _ in cell.parts:
+                needs[duration, em_width(name)] += 1
+    if not needs:
+        return READING / ticks, FONT
+    font = FONT
+    plot = _plot_width(needs, ticks, font)
+    if plot + around > SLIDE:
+        smallest = _plot_width(needs, ticks, SMALL_FONT)
+        share = (SLIDE - around - smallest) / (plot - smallest)
+        font = SMALL_FONT + (FONT - SMALL_FONT) * min(max(share, 0.0), 1.0)
+        plot = _plot_width(needs, ticks, font)
+    shortest = min(duration for duration, _ in needs)
+    roomy = min(READING - around, WIDEST_OP * ticks / shortest)
+    return min(max(plot, roomy), MOST_WIDTH) / ticks, font
+
+
+def _plot_width(needs: Counter[tuple[int, float]], ticks: int, font: float) -> float:
+    wishes = sorted(((em * font + 5) / duration, count) for (duration, em), count in needs.items())
+    left_out = sum(needs.values()) // 10
+    while len(wishes) > 1 and wishes[-1][1] <= left_out:
+        left_out -= wishes.pop()[1]
+    return wishes[-1][0] * ticks
+
+
+def _legend(found: list[Sign], width: float, y: float) -> tuple[tuple[SignPlace, ...], float]:
+    places = []
+    x = MARGIN
+    for sign in found:
+        needed = SIGN + 6 + em_width(sign.text) * TEXT_FONT + 18
+        if x > MARGIN and x + needed > MARGIN + width:
+            x, y = MARGIN, y + _LINE
+        places.append(SignPlace(x, y, sign))
+        x += needed
+    return tuple(places), y + _LINE
+
+
+def _rows(
+    shown: Picture, options: FigureOptions, place: Place, font: float, y: float
+) -> tuple[tuple[FigureRow, ...], float]:
+    paired = any(len(cell.parts) > 1 for row in shown.rows for cell in row.cells)
+    height, gap = (PAIRED if paired else SINGLE), (16.0 if options.arrows else 4.0)
+    rows = []
+    for row in shown.rows:
+        boxes = tuple(_boxes(row, options, place, height, font))
+        flights = tuple((place.x(s.start), place.x(s.end) - place.x(s.start)) for s in row.waits)
+        rows.append(FigureRow(row.label, row.rank, y, height, boxes, flights, tuple(map(place.x, row.bars))))
+        y += height + gap
+    return tuple(rows), y - gap + 4
+
+
+def _boxes(row: PictureRow, options: FigureOptions, place: Place, height: float, font: float) -> list[Box]:
+    boxes = []
+    known: dict[tuple[str, float], float] = {}
+    x_of, holes = place.x, options.holes
+    for start, end, _, parts, first, partner in row.cells:
+        x = x_of(start)
+        width = x_of(end) - x
+        tall = height / len(parts)
+        for number, (text, kind, shade) in enumerate(parts):
+            position = partner if number else first
+            hole = position in holes
+            text = HOLE if hole else text
+            key = (text, width)
+            size = known.get(key, -1.0)
+            if size < 0:
+                size = known[key] = name_size(text, width, tall, font)
+            boxes.append(Box(x, width, tall * number, tall, None if hole else kind, shade, text, size, position))
+    return boxes
+
+
+def _marks(shown: Picture, unit: int, left: float, per_tick: float) -> tuple[AxisMark, ...]:
+    """Times at round numbers, as many as have room."""
+    room = em_width(text_of(Fraction(shown.end, unit).limit_denominator(1))) * FONT + 10
+    step = round_above(Fraction(max(room, 20.0)) / Fraction(per_tick * unit), (Fraction(1), Fraction(2), Fraction(5)))
+    if step < 1 and Fraction(1) * unit * Fraction(per_tick) < 90:
+        step = Fraction(1)
+    marks = []
+    number = -(-Fraction(shown.begin, unit) // step)
+    while number * step * unit <= shown.end:
+        tick = number * step * unit
+        marks.append(AxisMark(left + float(tick - shown.begin) * per_tick, text_of(number * step)))
+        number += 1
+    return tuple(marks)

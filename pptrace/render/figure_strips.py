@@ -1,0 +1,128 @@
+"""What stands under the grid of a figure, on the same time axis: lifetimes as bars, the number of states held as a curve.
+It owns lanes and heights; lifetimes, counts and peaks are analysis/'s."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple
+
+from pptrace.analysis.lifetimes import ACTIVATION
+from pptrace.model import OpKind
+from pptrace.rationals import text_of
+from pptrace.render.measure import LEAST_FONT, em_width, name_size
+
+if TYPE_CHECKING:
+    from pptrace.analysis.lifetimes import Lifetime
+    from pptrace.analysis.report import Report
+    from pptrace.render.measure import Place
+    from pptrace.render.picture import Picture
+
+LANE = 13.0
+_LANE_FONT = 9.5
+CURVE, HEADROOM = 26.0, 13.0
+"""Pixels of the highest curve, and above it for the numbers."""
+_CURVE_FONT = 10.0
+
+
+class LifeBar(NamedTuple):
+    """One lifetime, `LANE` - 2 pixels high; from `shrinks` on it is only what W needs (None: never). `kind` and `shade` are
+    those of the op that creates it."""
+
+    x: float
+    width: float
+    top: float
+    text: str
+    size: float
+    shrinks: float | None
+    kind: OpKind
+    shade: int
+
+
+class LifeRow(NamedTuple):
+    """The lifetimes on one rank; `top` of a bar counts from the row's."""
+
+    label: str
+    top: float
+    height: float
+    bars: tuple[LifeBar, ...]
+
+
+class CurveRow(NamedTuple):
+    """What one rank holds: `steps` are (x, x where it ends, height in pixels), without holes; `numbers` (x, y, text) stand
+    above steps that have room, y from the top of the row. `peak` is a text."""
+
+    label: str
+    rank: int
+    top: float
+    height: float
+    steps: tuple[tuple[float, float, float], ...]
+    numbers: tuple[tuple[float, float, str], ...]
+    peak: str
+
+
+def life_rows(report: Report, shown: Picture, place: Place, y: float) -> tuple[tuple[LifeRow, ...], float]:
+    """Bars in as many lanes as states are alive at once, and where the next thing may begin."""
+    by_rank: dict[int, list[Lifetime]] = {row.rank: [] for row in shown.rows}
+    for life in report.lifetimes:
+        if life.rank in by_rank and life.end > shown.begin and life.start < shown.end:
+            by_rank[life.rank].append(life)
+    several = report.schedule.num_chunks > 1 or report.schedule.placement.bidirectional
+    rows = []
+    for row in shown.rows:
+        bars, lanes = _bars(by_rank[row.rank], shown, place, several=several)
+        height = max(lanes, 1) * LANE
+        rows.append(LifeRow(row.label, y, height, bars))
+        y += height + 6
+    return tuple(rows), y
+
+
+def _bars(found: list[Lifetime], shown: Picture, place: Place, *, several: bool) -> tuple[tuple[LifeBar, ...], int]:
+    """Each lifetime in the lowest lane that is free."""
+    names, coder = shown.names, shown.names.schedule.coder
+    free: list[int] = []
+    busy: list[tuple[int, int]] = []
+    lanes = 0
+    bars = []
+    for life in sorted(found, key=lambda life: (life.start, life.end)):
+        while busy and busy[0][0] <= life.start:
+            heappush(free, heappop(busy)[1])
+        lane = heappop(free) if free else lanes
+        lanes = max(lanes, lane + 1)
+        heappush(busy, (life.end, lane))
+        x = place.x(life.start)
+        width = place.x(life.end) - x
+        text = names.microbatch(life.microbatch)
+        if several:
+            text = f"{life.stage + names.first}:{text}"
+        code = coder.base(OpKind.F, life.stage) + life.step * names.schedule.num_microbatches + life.microbatch
+        kind = OpKind.F if life.kind == ACTIVATION else OpKind.R
+        shrinks = place.x(life.shrinks) if life.shrinks is not None else None
+        size = name_size(text, width, LANE + 3, _LANE_FONT)
+        bars.append(LifeBar(x, width, lane * LANE, text, size, shrinks, kind, names.shade(code)))
+    return tuple(bars), lanes
+
+
+def curve_rows(report: Report, shown: Picture, place: Place, y: float) -> tuple[tuple[CurveRow, ...], float]:
+    """The number of activations that each rank holds over time, all on one scale."""
+    memory, unit = report.memory, report.timeline.ticks_per_unit
+    most = max(max(peak.held for peak in memory.peaks), 1)
+    rows = []
+    for row in shown.rows:
+        curve = memory.held(row.rank)
+        steps, numbers = [], []
+        for index, (tick, count) in enumerate(curve):
+            until = curve[index + 1][0] if index + 1 < len(curve) else shown.end
+            first, last = place.x(tick), place.x(until)
+            if last <= first:
+                continue
+            high = CURVE * count / most
+            steps.append((first, last, high))
+            size = min(_CURVE_FONT, (last - first - 1) / em_width(str(count)))
+            if size >= LEAST_FONT + 1:
+                numbers.append(((first + last) / 2, HEADROOM + CURVE - high - 2, str(count)))
+        peak = memory.peaks[row.rank]
+        text = f"{peak.held} from t={text_of(Fraction(peak.at, unit))}" if peak.held else "0"
+        rows.append(CurveRow(row.label, row.rank, y, HEADROOM + CURVE, tuple(steps), tuple(numbers), text))
+        y += HEADROOM + CURVE + 6
+    return tuple(rows), y
