@@ -69,18 +69,18 @@ def _write_all(stream: BinaryIO, content: str | bytes | Iterable[bytes], encodin
 
 
 def _write_file(content: str | bytes | Iterable[bytes], path: str) -> None:
-    target = os.path.realpath(path)  # a link stays a link, its target is replaced
     try:
-        mode = os.stat(target).st_mode
+        mode = os.stat(path).st_mode
     except FileNotFoundError:
         mode = None
+    if mode is not None and stat.S_ISDIR(mode):
+        raise IsADirectoryError(21, "is a directory; name a file", path)
     if mode is not None and not stat.S_ISREG(mode):
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(21, "is a directory; name a file", path)
-        _naming(path, lambda: _write_directly(content, target))  # a device or a pipe
+        _naming(path, lambda: _write_directly(content, path))  # a device or a pipe
         return
-    if mode is not None and not os.access(target, os.W_OK):
+    if mode is not None and not os.access(path, os.W_OK):
         raise PermissionError(13, "Permission denied", path)
+    target = os.path.realpath(path)  # a link stays a link, its target is replaced
     temporary = os.path.join(os.path.dirname(target), f".{os.path.basename(target)[:100]}.{os.getpid()}.part")
     _naming(path, lambda: _write_and_rename(content, temporary, target, mode))
 

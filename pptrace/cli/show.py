@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pptrace.analysis.report import Report
 
 LEAST_WIDTH = 20
+NOT_TEXT = (".csv", ".svg", ".html", ".htm", ".tex", ".md", ".pdf", ".png")
+"""Suffixes that promise something else than the text that is written."""
 
 
 @click.command()
@@ -113,13 +115,11 @@ def _format(to: str | None, output: str | None) -> str:
         return to
     if output is None or output == "-":
         return "text"
-    from pptrace.formats import by_suffix  # noqa: PLC0415
-
-    found = by_suffix(output, writing=True)
-    if found is not None and found not in ("json", "jsonl", "grid"):
-        message = f"show writes text, json or jsonl; `pptrace convert` makes {output[-60:]}"
+    suffix = os.path.splitext(output)[1].lower()
+    if suffix in NOT_TEXT:
+        message = f"show writes text, json or jsonl, not {suffix}; `pptrace --help` lists what makes other files"
         raise ParameterError(message)
-    return found if found in ("json", "jsonl") else "text"
+    return {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}.get(suffix, "text")
 
 
 def _width(given: str | None, *, to_terminal: bool) -> int | None:

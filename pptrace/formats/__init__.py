@@ -88,8 +88,16 @@ def by_suffix(path: str, *, writing: bool = False) -> str | None:
 
 
 def guess(data: bytes, path: str) -> str:
-    """The format of an input, by its suffix, or by content where the suffix is missing, unknown or shared."""
-    return _by_content(data) or by_suffix(path) or "json"
+    """The format of an input, by its content, or by its suffix where the content does not tell. Raises `FormatError`
+    where neither does."""
+    found = _by_content(data) or by_suffix(path)
+    if found is None and data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+        found = "json"  # whose reader says what is missing
+    if found is None:
+        readable = ", ".join(key for key, format_ in FORMATS.items() if format_.reads)
+        message = f"{path}: neither suffix nor content tells the format; say --from FORMAT, one of {readable}"
+        raise FormatError(message)
+    return found
 
 
 def _by_content(data: bytes) -> str | None:
@@ -120,20 +128,26 @@ def _order_by_content(head: bytes) -> str | None:
 
 
 def read(data: bytes, name: str, format_name: str | None = None, **options: Any) -> Document:
-    """Read a file's bytes in the named format, or in the one that its suffix or content tells."""
+    """Read a file's bytes in the named format, or in the one that its content or suffix tells. Errors begin with `name`."""
+    if not data.strip(b"\xef\xbb\xbf \t\r\n"):
+        message = f"{name}: the input is empty"
+        raise FormatError(message)
     chosen = format_name or guess(data, name)
     module = load(chosen)
     if not FORMATS[chosen].reads:
         readable = ", ".join(key for key, format_ in FORMATS.items() if format_.reads)
         message = f"--from {chosen}: pptrace writes this format but does not read it; it reads {readable}"
         raise ParameterError(message)
-    if not data.strip(b"\xef\xbb\xbf \t\r\n"):
-        message = f"{name}: the input is empty"
-        raise FormatError(message)
     if "letter" in options and not FORMATS[chosen].has_letters:
         message = f"--letter-b is for schedule files and text grids; {name} is {chosen}, where B is the full backward"
         raise ParameterError(message)
     if FORMATS[chosen].module != "torch_csv":
         options.pop("keep_unknown", None)
-    found: Document | Listing = module.read(data, source=name, **options)
+    try:
+        found: Document | Listing = module.read(data, source=name, **options)
+    except FormatError as error:
+        if str(error).startswith(name):
+            raise
+        message = f"{name}: {error}"
+        raise FormatError(message) from None
     return found if isinstance(found, Document) else Document(None, listing=found, notes=found.notes)

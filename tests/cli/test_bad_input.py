@@ -154,6 +154,19 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert refusal("show", "1f1b", "-M", "2", "--costs", str(missing)) == f"{missing}: No such file or directory"
 
 
+def test_a_file_of_no_known_kind_is_asked_for_its_format(tmp_path: Path) -> None:
+    path = tmp_path / "costs.toml"
+    path.write_text("forward = 1")
+    assert refusal("show", str(path)).startswith(f"{path}: neither suffix nor content tells the format; say --from")
+    assert refusal("show", str(path), "--from", "jsn") == "no format is called 'jsn'; did you mean json?"
+
+
+def test_a_fault_in_a_schedule_file_is_named_with_file_line_and_column(tmp_path: Path) -> None:
+    path = tmp_path / "order.csv"
+    path.write_text("0F0,0B0\n1F0,1X0\n")
+    assert refusal("show", str(path)).startswith(f"{path}: line 2, column 5: ")
+
+
 @pytest.mark.parametrize(
     ("content", "wanted"),
     [
@@ -331,6 +344,9 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     missing = tmp_path / "no" / "x.json"
     assert refusal("trace", *SMALL, "-o", str(missing)) == f"{missing}: No such file or directory"
     assert refusal("trace", *SMALL, "-o", "").startswith("-o '': the name of the output file is empty")
+    assert refusal("show", *SMALL, "-o", str(tmp_path / "x.svg")).startswith(
+        "show writes text, json or jsonl, not .svg;"
+    )
     assert refusal("show", *SMALL, "-o", "/dev/full") == "/dev/full: No space left on device"
 
 
@@ -366,6 +382,11 @@ def test_a_full_disk_is_one_line() -> None:
     assert (done.returncode, done.stderr) == (2, "error: standard output: No space left on device\n")
     done = shell("PPTRACE --help > /dev/full")
     assert (done.returncode, done.stderr) == (2, "error: standard output: No space left on device\n")
+
+
+def test_a_device_is_written_as_it_is() -> None:
+    done = shell("PPTRACE show 1f1b -P 2 -M 1 --section grid -o /dev/stdout | tail -1")
+    assert (done.stdout, done.stderr) == ("stage 1 |.  F0 B0 .\n", "")
 
 
 def test_a_closed_pipe_is_silent() -> None:
