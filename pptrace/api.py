@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     Number = int | float | str | Fraction
 
 
+MOST_OPS_DRAWN = 5_000
+
+
 class Simulation(Report):
     """A report that shows itself: as text when printed, as a figure in a notebook."""
 
@@ -29,9 +32,14 @@ class Simulation(Report):
         return report_text(self)
 
     def _repr_html_(self) -> str:
-        from html import escape  # noqa: PLC0415
+        """The figure; the text where there are too many ops to look at."""
+        if self.schedule.num_ops > MOST_OPS_DRAWN:
+            from html import escape  # noqa: PLC0415
 
-        return f'<pre style="line-height: 1.2">{escape(str(self))}</pre>'
+            return f"<pre>{escape(str(self))}</pre>"
+        from pptrace.render.svg import svg_figure  # noqa: PLC0415
+
+        return svg_figure(self)
 
 
 def simulate(

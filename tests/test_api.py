@@ -51,10 +51,11 @@ def test_a_schedule_of_ones_own() -> None:
     assert [str(span.op) for span in report.timeline.spans(0)] == ["0F0", "0F1", "0B1", "0B0"]
 
 
-def test_a_notebook_shows_the_report() -> None:
-    page = simulate("zb-h1", ranks=2, microbatches=2)._repr_html_()
-    assert page.startswith("<")
-    assert "<script" not in page
+def test_a_notebook_shows_a_figure_and_text_where_there_is_too_much_of_it() -> None:
+    figure = simulate("zb-h1", ranks=2, microbatches=2)._repr_html_()
+    assert figure.startswith("<svg ")
+    assert "<script" not in figure
+    assert simulate("1f1b", ranks=32, microbatches=80)._repr_html_().startswith("<pre>1f1b (flush) ")
 
 
 def test_what_cannot_be_is_a_parameter_error() -> None:
