@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.check.advice import advice_findings
@@ -18,7 +20,7 @@ from pptrace.listing import Listing
 from pptrace.timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
     from pptrace.costs import Costs
@@ -63,6 +65,13 @@ def check(
     numbers in a listing.
     """
     _check_options(options)
+    with _without_collector():
+        return _checked(source, options, lifetimes)
+
+
+def _checked(
+    source: Listing | Schedule | Timeline, options: CheckOptions, lifetimes: Sequence[StoredLifetime]
+) -> CheckReport:
     program = _program(source, options.num_microbatches)
     findings: list[Finding] = []
     if options.num_microbatches and program.codes and program.num_microbatches != options.num_microbatches:
@@ -96,6 +105,18 @@ def check(
     if options.advice and verdict.runs and not any(finding.severity == ERROR for finding in findings):
         findings += advice_findings(program, compute, options.costs)
     return CheckReport(_limited(findings), verdict, sizes)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Millions of small objects that live to the end are made here; the garbage collector would walk them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _program(source: Listing | Schedule | Timeline, wanted: int | None) -> Program:

@@ -39,14 +39,18 @@ class Lane(NamedTuple):
         return "activation" if self.forward else "gradient"
 
 
+def peer_steps(program: Program) -> list[int]:
+    """By kind: how far the code of a message's other end is from its own; 0 for what is no message."""
+    steps = [0] * len(OpKind)
+    up, down = program.block + program.width, program.block - program.width
+    steps[OpKind.SEND_F], steps[OpKind.RECV_F] = up, -up
+    steps[OpKind.SEND_B], steps[OpKind.RECV_B] = down, -down
+    return steps
+
+
 def peer_code(program: Program, code: int) -> int:
     """The code of the receive of a send, or of the send of a receive."""
-    kind = code // program.block
-    if kind == OpKind.SEND_F:
-        return code + program.block + program.width
-    if kind == OpKind.RECV_F:
-        return code - program.block - program.width
-    return code + program.block - program.width if kind == OpKind.SEND_B else code - program.block + program.width
+    return code + peer_steps(program)[code // program.block]
 
 
 def lanes(program: Program) -> list[Lane]:

@@ -11,10 +11,10 @@ from operator import gt
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.check.findings import Finding, Verdict, some_of
-from pptrace.check.messages import peer_code
+from pptrace.check.messages import peer_code, peer_steps
 from pptrace.check.progress import Events, Stuck, execute, owners
 from pptrace.dependencies import GATHER, Dependencies
-from pptrace.model import MESSAGE_KINDS, OpKind
+from pptrace.model import OpKind
 
 if TYPE_CHECKING:
     from pptrace.check.program import Program
@@ -59,7 +59,10 @@ class Listed(NamedTuple):
 def inline(program: Program, schedule: Schedule, deps: Dependencies, origin: list[int]) -> Listed:
     """The ops of a schedule with a receive before and a send after each, where they go to another rank."""
     owner = owners(schedule.rank_starts)
-    block, width = program.block, program.width
+    block = program.block
+    receives_forward, sends_forward = OpKind.RECV_F * block, OpKind.SEND_F * block
+    receives_backward = [(OpKind.RECV_B - kind) * block for kind in range(OpKind.SEND_F)]
+    sends_backward = [(OpKind.SEND_B - kind) * block for kind in range(OpKind.SEND_F)]
     crossing = [-1] * schedule.num_ops  # by position: the producer on another rank that it takes a message from
     sent = bytearray(schedule.num_ops)
     taken: set[int] = set()
@@ -78,7 +81,8 @@ def inline(program: Program, schedule: Schedule, deps: Dependencies, origin: lis
             together = range(position, position + count)
             for p in together:
                 if crossing[p] >= 0:
-                    codes.append(_message(schedule.codes[p], block, width, receive=True))
+                    code = schedule.codes[p]
+                    codes.append(code + (receives_forward if code < block else receives_backward[code // block]))
                     positions.append(origin[p])
             if count == 2:
                 pairs.append(len(codes))
@@ -87,20 +91,12 @@ def inline(program: Program, schedule: Schedule, deps: Dependencies, origin: lis
                 positions.append(origin[p])
             for p in together:
                 if sent[p]:
-                    codes.append(_message(schedule.codes[p], block, width, receive=False))
+                    code = schedule.codes[p]
+                    codes.append(code + (sends_forward if code < block else sends_backward[code // block]))
                     positions.append(origin[p])
             position += count
         starts.append(len(codes))
     return Listed(codes, tuple(starts), positions, frozenset(pairs))
-
-
-def _message(code: int, block: int, width: int, *, receive: bool) -> int:
-    """The code of the message that an op takes (`receive`) or makes."""
-    kind, rest = divmod(code, block)
-    forward = kind == OpKind.F
-    if receive:
-        return (OpKind.RECV_F if forward else OpKind.RECV_B) * block + rest
-    return (OpKind.SEND_F if forward else OpKind.SEND_B) * block + rest
 
 
 def listed(program: Program) -> Listed:
@@ -126,14 +122,16 @@ def message_events(program: Program, events: Listed, assumed: Assumptions) -> Ev
     for position in range(len(codes) - 1, -1, -1):
         if 0 <= codes[position] < high:
             where[codes[position]] = position
-    sends = {OpKind.SEND_F, OpKind.SEND_B} if assumed.sends == "buffered" else set()
+    sends = (OpKind.SEND_F, OpKind.SEND_B) if assumed.sends == "buffered" else ()
+    steps = peer_steps(program)
     waits = [-1] * len(codes)
     posts = bytearray(len(codes))
     for position, code in enumerate(codes):
         if low <= code < high:
             posts[position] = 1
-            if code // block not in sends:
-                waits[position] = where[peer_code(program, code)]
+            kind = code // block
+            if kind not in sends:
+                waits[position] = where[code + steps[kind]]
     if not assumed.tags:
         for send, receive in in_order(program, events):
             waits[receive] = send
@@ -184,18 +182,24 @@ def in_order(program: Program, events: Listed) -> list[tuple[int, int]]:
     """(send, receive) as untagged messages meet: the k-th from one rank to another with the k-th receive there."""
     sends: dict[tuple[int, int], list[int]] = {}
     receives: dict[tuple[int, int], list[int]] = {}
+    steps = peer_steps(program)
+    low, high = OpKind.SEND_F * program.block, (OpKind.RECV_B + 1) * program.block
     for rank, (first, last) in enumerate(pairwise(events.rank_starts)):
+        others: dict[int, list[int]] = {}
         for position in range(first, last):
             code = events.codes[position]
-            kind = code // program.block
-            if code < 0 or kind not in MESSAGE_KINDS:
+            if not low <= code < high:
                 continue
-            _, stage, number = program.split(peer_code(program, code))
-            other = program.holder(stage, number)
-            if kind in (OpKind.SEND_F, OpKind.SEND_B):
-                sends.setdefault((rank, other), []).append(position)
-            else:
-                receives.setdefault((other, rank), []).append(position)
+            row = code // program.width
+            if program.bidirectional or row not in others:
+                kind = OpKind(code // program.block)
+                _, stage, number = program.split(code + steps[kind])
+                other = program.holder(stage, number)
+                if kind in (OpKind.SEND_F, OpKind.SEND_B):
+                    others[row] = sends.setdefault((rank, other), [])
+                else:
+                    others[row] = receives.setdefault((other, rank), [])
+            others[row].append(position)
     return [pair for ranks, sent in sends.items() for pair in zip(sent, receives.get(ranks, ()), strict=False)]
 
 
@@ -293,13 +297,14 @@ def run_program(
     sentences = assumed.sentences(inline=not own, forward_only=forward_only)
     stuck = code = None
     events = Listed(schedule.codes, schedule.rank_starts, origin, schedule.pairs)
-    if own or assumed != Assumptions():
+    by_messages = own or assumed != Assumptions()
+    if by_messages:
         with_messages = listed(program) if own else inline(program, schedule, deps, origin)
         if not assumed.tags:
             findings += untagged_findings(program, with_messages)
         stuck = execute(message_events(program, with_messages, assumed))
         code = "message-deadlock"
-    if stuck or not own or deps.gathers:
+    if stuck or not by_messages or deps.gathers:
         order = execute(order_events(schedule, deps))
         if order:
             stuck, code = order, "order-deadlock"
