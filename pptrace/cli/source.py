@@ -29,6 +29,8 @@ from pptrace.schedules.registry import DEFAULT_MAX_OPS, REGISTRY, Params, entry,
 from pptrace.timeline import Timeline, simulate_schedule
 
 if TYPE_CHECKING:
+    from typing import BinaryIO
+
     from pptrace.analysis.report import Report
     from pptrace.costs import Costs
     from pptrace.formats import Document
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from pptrace.model import Schedule
 
 EXAMPLE = "pptrace show 1f1b -P 4 -M 8"
-MAX_BYTES = 256 * 1024 * 1024
-"""Larger inputs are refused before they are read."""
 
 
 class Loaded:
@@ -324,7 +324,10 @@ def read_stdin() -> bytes:
             "- is standard input, and nothing is piped into it; try: pptrace trace 1f1b -P 4 -M 4 | pptrace show -"
         )
         raise ParameterError(message)
-    return _limited(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input")
+    try:
+        return _limited(sys.stdin.buffer, "standard input")
+    except OSError as error:  # a folder, say
+        raise OSError(error.errno, error.strerror, "standard input") from None
 
 
 def read_file(path: str) -> bytes:
@@ -337,10 +340,13 @@ def read_file(path: str) -> bytes:
     with open(path, "rb") as stream:
         if stat.S_ISDIR(os.fstat(stream.fileno()).st_mode):
             raise IsADirectoryError(21, "is a directory", path)
-        return _limited(stream.read(MAX_BYTES + 1), path)
+        return _limited(stream, path)
 
 
-def _limited(data: bytes, what: str) -> bytes:
+def _limited(stream: BinaryIO, what: str) -> bytes:
+    from pptrace.formats.text import MAX_BYTES  # noqa: PLC0415  (a registered name reads nothing)
+
+    data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         message = f"{what}: more than {MAX_BYTES:,} bytes; is it the right file?"
         raise LimitError(message)
