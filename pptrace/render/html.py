@@ -11,9 +11,11 @@ from pptrace.render import tables
 from pptrace.render.figure import FigureOptions, figure
 from pptrace.render.figure_text import caption, headline
 from pptrace.render.html_script import PAGE_COLORS, PAGE_STYLE, SCRIPT
+from pptrace.render.measure import number
 from pptrace.render.options import MANY_LIFETIMES
-from pptrace.render.svg import number, svg_of, text
-from pptrace.render.svg_style import DARK, FONTS, LIGHT, Theme
+from pptrace.render.palette import DARK, LIGHT, Theme
+from pptrace.render.svg import svg_of, text
+from pptrace.render.svg_style import FONTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

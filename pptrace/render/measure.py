@@ -28,6 +28,13 @@ def em_width(text: str) -> float:
     return sum(_EM.get(character, 0.63 if character < "\x7f" else 1.0) for character in text)
 
 
+@lru_cache(maxsize=65536)
+def number(value: float) -> str:
+    """A length with at most two decimals; the exact time is in the trace."""
+    shown = f"{value:.2f}"
+    return shown.rstrip("0").rstrip(".") if shown != "-0.00" else "0"
+
+
 def folded_to(text: str, width: float, size: float) -> list[str]:
     """`text` in lines of at most `width` pixels at font size `size`, broken at spaces; longer words are cut."""
     room = width / size

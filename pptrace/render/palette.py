@@ -47,6 +47,20 @@ class Paint(NamedTuple):
     text: str
 
 
+class Theme(NamedTuple):
+    """Colours of everything but ops: the ground, text, text that is less, lines, the curve."""
+
+    paper: str
+    ink: str
+    faint: str
+    line: str
+    area: str
+
+
+LIGHT = Theme("#FFFFFF", "#1A1A1A", "#595959", "#D9D9D9", "#A6A6A6")
+DARK = Theme("#16191D", "#ECECEC", "#B0B0B0", "#3A4047", "#6E7680")
+
+
 def paint(kind: OpKind, shade: int = 0) -> Paint:
     """The colours of a cell of `kind` in the `shade`-th chunk of its rank; shades repeat after five."""
     other, share = _SHADES[shade % len(_SHADES)]

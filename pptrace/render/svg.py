@@ -14,6 +14,7 @@ from pptrace.model import OpKind
 from pptrace.printable import printable
 from pptrace.render.figure import MARGIN, SIGN, Figure, FigureOptions, figure
 from pptrace.render.figure_strips import CURVE, HEADROOM, LANE
+from pptrace.render.measure import number
 from pptrace.render.palette import paint
 from pptrace.render.svg_style import hatch_id, patterns, style
 
@@ -74,13 +75,6 @@ def svg_of(drawn: Figure) -> str:
             "</svg>\n",
         ]
     )
-
-
-@lru_cache(maxsize=65536)
-def number(value: float) -> str:
-    """A length with at most two decimals; the exact time is in the trace."""
-    shown = f"{value:.2f}"
-    return shown.rstrip("0").rstrip(".") if shown != "-0.00" else "0"
 
 
 @lru_cache(maxsize=65536)

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pptrace.model import OpKind
-from pptrace.render.palette import hatch, paint
+from pptrace.render.palette import DARK, LIGHT, Theme, hatch, paint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 FONTS = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,'Liberation Sans',sans-serif"
 
-
-class Theme(NamedTuple):
-    """Colours of everything but ops: the ground, text, text that is less, lines, the curve."""
-
-    paper: str
-    ink: str
-    faint: str
-    line: str
-    area: str
-
-
-LIGHT = Theme("#FFFFFF", "#1A1A1A", "#595959", "#D9D9D9", "#A6A6A6")
-DARK = Theme("#16191D", "#ECECEC", "#B0B0B0", "#3A4047", "#6E7680")
 
 _HATCHES = {
     OpKind.B: (8, "M-1 1L1 -1M0 8L8 0M7 9L9 7"),
