@@ -18,7 +18,8 @@ from pptrace.dependencies import GATHER
 from pptrace.errors import DeadlockError, Wait
 
 if TYPE_CHECKING:
-    from pptrace.costs import Costs, Durations
+    from pptrace.costs import Costs
+    from pptrace.durations import Durations
     from pptrace.dependencies import Dependencies
     from pptrace.model import Schedule
 

@@ -1,28 +1,19 @@
-"""Costs: how long an op lasts and a message travels. It owns THE duration rule and the one scaling to integer ticks.
-
-Costs are exact rationals. `durations(schedule, costs)` turns them into whole ticks by position, once; no float and no
-fraction goes further than this file.
-"""
+"""Costs: how long an op lasts and a message travels. It owns THE duration rule, as exact rationals; durations.py turns
+them into whole ticks."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from fractions import Fraction
-from itertools import pairwise
-from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.errors import ParameterError
-from pptrace.model import BOUNDARY_KINDS, OpKind
+from pptrace.model import OpKind
 from pptrace.rationals import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from pptrace.model import Placement, Schedule
-
-MAX_TICKS = 2**53
-"""Times stay below this, so that every JSON reader keeps them exact."""
+    from pptrace.model import Placement
 
 
 class Values(NamedTuple):
@@ -243,128 +234,3 @@ def hop_latency(costs: Costs, placement: Placement, stage: int, *, up: bool = Fa
     a, b = ranks[stage], ranks[stage + 1]
     last = placement.num_ranks - 1
     return link_latency(costs, placement, a, b, wraps=(a, b) == (last, 0) and not up and placement.kind == "loop")
-
-
-class Durations(NamedTuple):
-    """Whole ticks, by position. `latencies[i]` is how long the output of op i travels; None where nothing travels.
-
-    Both ops of an overlapped pair carry the duration of the block.
-    """
-
-    ticks: list[int]
-    latencies: list[int] | None
-    ticks_per_unit: int
-
-
-def durations(schedule: Schedule, costs: Costs) -> Durations:
-    """Scale `costs` once to whole ticks for every op of `schedule`, in time linear in its ops.
-
-    Raises `ParameterError` where a cost cannot be used, or where the times would pass 2^53 ticks.
-    """
-    placement = schedule.placement
-    check_costs(costs, placement, schedule.num_microbatches)
-    halves = (False, True) if placement.bidirectional else (False,)
-    num_stages = schedule.num_stages
-    rank_of = {up: placement.ranks[::-1] if up else placement.ranks for up in halves}
-    kinds = sorted(schedule.kinds())
-    times = {
-        (kind, stage, up): costs.op_time(kind, placement, stage, rank_of[up][stage])
-        for kind in kinds
-        for stage in range(num_stages)
-        for up in halves
-    }
-    hops = {
-        (stage, up): hop_latency(costs, placement, stage, up=up) for stage in range(num_stages - 1) for up in halves
-    }
-    pair_times = _pair_times(schedule, costs)
-    scale = costs.microbatch_scale or (Fraction(1),)
-    scaled = {time for (kind, _, _), time in times.items() if kind not in BOUNDARY_KINDS}
-    denominators = {(time * factor).denominator for time in scaled for factor in set(scale)}
-    denominators |= {time.denominator for (kind, _, _), time in times.items() if kind in BOUNDARY_KINDS}
-    denominators |= {hop.denominator for hop in hops.values()} | {time.denominator for time in pair_times}
-    unit = lcm(*denominators)
-
-    by_code = _Filler(schedule, kinds)
-    for (kind, stage, up), time in times.items():
-        by_code.fill(kind, stage, up, [time] if kind in BOUNDARY_KINDS else [time * factor for factor in scale], unit)
-    ticks = by_code.at_positions()
-    for time, positions in pair_times.items():
-        block = int(time * unit)
-        for position in positions:
-            ticks[position] = ticks[position + 1] = block
-
-    latencies = None
-    if any(hops.values()):
-        travel = _Filler(schedule, kinds)
-        for (stage, up), hop in hops.items():
-            travel.fill(OpKind.F, stage, up, [hop], unit)
-            travel.fill(OpKind.B, stage + 1, up, [hop], unit)
-            travel.fill(OpKind.I, stage + 1, up, [hop], unit)
-        latencies = travel.at_positions()
-
-    if sum(ticks) + sum(latencies or ()) >= MAX_TICKS:
-        named = f"f={costs.forward.text()} b={costs.backward.text()} w={costs.weight_grad.text()}"
-        tick = (
-            f"ticks of 1/{unit}" if unit < MAX_TICKS else "ticks that divide them all"
-        )  # it may have thousands of digits
-        message = (
-            f"with {tick} the times would pass 2^53; use durations ({named[:120]}) "
-            "with a smaller common denominator, or a larger unit"
-        )
-        raise ParameterError(message)
-    return Durations(ticks, latencies, unit)
-
-
-class _Filler:
-    """A table by code, filled a (kind, stage) at a time and read by position."""
-
-    def __init__(self, schedule: Schedule, kinds: Iterable[OpKind]) -> None:
-        self.schedule = schedule
-        self.kinds = frozenset(kinds)
-        self.width = schedule.num_microbatches * schedule.num_steps
-        self.table = [0] * ((max(self.kinds, default=0) + 1) * schedule.num_stages * self.width)
-
-    def fill(self, kind: OpKind, stage: int, up: bool, numbers: Sequence[Fraction], unit: int) -> None:
-        """Set all microbatches of (kind, stage) that run on this copy; `numbers` is one value, or one per microbatch."""
-        if kind not in self.kinds:
-            return
-        per_step = [int(number * unit) for number in numbers]
-        num = self.schedule.num_microbatches
-        row = (per_step if len(per_step) == num else per_step * num) * self.schedule.num_steps
-        base = self.schedule.coder.base(kind, stage)
-        if self.schedule.placement.bidirectional:
-            first_up = (num + 1) // 2
-            for start in range(0, self.width, num):
-                low, high = (start + first_up, start + num) if up else (start, start + first_up)
-                self.table[base + low : base + high] = row[low:high]
-        else:
-            self.table[base : base + self.width] = row
-
-    def at_positions(self) -> list[int]:
-        return list(map(self.table.__getitem__, self.schedule.codes))
-
-
-def _pair_times(schedule: Schedule, costs: Costs) -> dict[Fraction, list[int]]:
-    """By duration, the first positions of the overlapped pairs that last so long. Both ops of a pair are of one rank."""
-    if not schedule.pairs or costs.overlap == "split":
-        return {}
-    codes, num = schedule.codes, schedule.num_microbatches
-    width = num * schedule.num_steps
-    result: dict[Fraction, list[int]] = {}
-    pairs = sorted(schedule.pairs)
-    for rank, (start, stop) in enumerate(pairwise(schedule.rank_starts)):
-        alike: dict[tuple[int, ...], list[int]] = {}  # by the two rows, and the microbatches where those differ in cost
-        for first in pairs[bisect_left(pairs, start) : bisect_left(pairs, stop)]:
-            a, b = codes[first], codes[first + 1]
-            numbers = (a % num, b % num) if costs.microbatch_scale else ()
-            alike.setdefault((a // width, b // width, *numbers), []).append(first)
-        for key, positions in alike.items():
-            alone = [
-                costs.op_time(OpKind(row // schedule.num_stages), schedule.placement, row % schedule.num_stages, rank)
-                for row in key[:2]
-            ]
-            if costs.microbatch_scale:
-                alone = [time * costs.microbatch_scale[m] for time, m in zip(alone, key[2:], strict=True)]
-            time = costs.pair_time(alone[0], alone[1], schedule.placement, rank)
-            result.setdefault(time, []).extend(positions)
-    return result

@@ -12,7 +12,7 @@ from operator import sub
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.blocking import run_blocking
-from pptrace.costs import Costs, Durations, durations
+from pptrace.costs import Costs
 from pptrace.dependencies import (
     GATHER,
     NOTHING,
@@ -21,6 +21,7 @@ from pptrace.dependencies import (
     require_pairs_apart,
     require_runnable,
 )
+from pptrace.durations import Durations, durations
 from pptrace.errors import DeadlockError, Wait
 
 if TYPE_CHECKING:

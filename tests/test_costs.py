@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from pptrace.costs import Costs, Values, check_costs, durations, hop_latency, link_latency, values
+from pptrace.costs import Costs, Values, check_costs, hop_latency, link_latency, values
+from pptrace.durations import durations
 from pptrace.errors import ParameterError
 from pptrace.model import Op, OpKind, Placement, Schedule
 from pptrace.schedules.registry import Params, build

@@ -29,7 +29,7 @@ LAYERS = (
     ("rationals", "printable"),
     ("model",),
     ("listing", "costs", "dependencies"),
-    ("schedules",),
+    ("durations", "schedules"),
     ("blocking",),
     ("timeline",),
     ("recipes",),

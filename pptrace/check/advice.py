@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pptrace.analysis.advice import advice as registry_advice
 from pptrace.check.findings import NOWHERE, Finding, Place, some_of
 from pptrace.check.messages import peer_code
-from pptrace.costs import Costs, durations, values
+from pptrace.costs import Costs, values
+from pptrace.durations import durations
 from pptrace.errors import PptraceError
 from pptrace.model import Coder, OpKind, Schedule
 from pptrace.rationals import text_of
