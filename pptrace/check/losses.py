@@ -18,14 +18,16 @@ def find_losses(structure: Structure) -> None:
     program = structure.program
     kinds = program.kinds
     stages = [stage for stage in range(program.num_stages) if program.holders[stage] >= 0]
-    for stage in range(program.num_stages):
-        if program.holders[stage] < 0:
-            structure.findings.append(
-                Finding("missing-stage", Place(), f"no rank runs stage {stage}", (), f"add the ops of stage {stage}")
-            )
-            structure.excused.update(
-                program.base(kind, stage) + number for kind in kinds for number in range(program.width)
-            )
+    absent = [stage for stage in range(program.num_stages) if program.holders[stage] < 0]
+    if absent:
+        numbers = some_of(map(str, absent))
+        which = f"stage {numbers}" if len(absent) == 1 else f"stages {numbers}"
+        structure.findings.append(
+            Finding("missing-stage", Place(), f"no rank runs {which}", (), f"add the ops of {which}")
+        )
+        structure.excused.update(
+            program.base(kind, stage) + number for stage in absent for kind in kinds for number in range(program.width)
+        )
     if not kinds & {OpKind.F, *_BACKWARDS} or _nothing_is_lost(structure, kinds):
         return
     backward = bool(kinds & set(_BACKWARDS))

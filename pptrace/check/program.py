@@ -211,7 +211,7 @@ def from_listing(listing: Listing, wanted: int | None = None) -> Program:
         starts.append(len(ops))
     known = [op for op in ops if op is not None] if texts else ops
     sizes, codes = _sizes(known, wanted)  # type: ignore[arg-type]
-    if codes is None:
+    if codes is None or texts:
         codes = [_code(op, sizes) for op in ops]
     program = Program(
         codes,
@@ -263,7 +263,8 @@ def _sizes(ops: list[Op], wanted: int | None) -> tuple[tuple[int, int, int], lis
     real = [
         stage for stage in {*forwards, *backwards} if 2 * max(forwards[stage], backwards[stage]) >= num and stage >= 0
     ]
-    num_stages = max(real, default=min(span, len(set(stages))) - 1) + 1
+    within = [stage for count, stage in enumerate(sorted(real), 1) if stage < 2 * count]  # no more gaps than stages
+    num_stages = max(within, default=min(span, len(set(stages))) - 1) + 1
     while forwards[num_stages] + backwards[num_stages] > 1:
         num_stages += 1
     sizes = (num_stages, num, num_steps)

@@ -231,6 +231,7 @@ class Structure:
             if fit and self.excused.intersection(codes):
                 continue
             why = "the backward waits for that forward" if fit else "a pair is one forward and one backward"
+            program.pairs -= {first}
             self.report("odd-pair", first, f"{names[0]} and {names[1]} cannot run as one block: {why}", ops=names)
 
     def _updates(self) -> None:
