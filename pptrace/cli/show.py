@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pptrace.cli.figures import FIGURE_OPTIONS, FIGURES, FigureChoices, figure_options
 from pptrace.cli.options import (
     ScheduleOptions,
     common_options,
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from pptrace.analysis.report import Report
 
 LEAST_WIDTH = 20
-NOT_TEXT = (".csv", ".svg", ".html", ".htm", ".tex", ".md", ".pdf", ".png")
+WRITES = ("text", "json", "jsonl", *FIGURES)
+NOT_TEXT = (".csv", ".pdf", ".png", ".jpg", ".ps", ".eps")
 """Suffixes that promise something else than the text that is written."""
 
 
@@ -33,7 +35,9 @@ NOT_TEXT = (".csv", ".svg", ".html", ".htm", ".tex", ".md", ".pdf", ".png")
 @source_argument
 @schedule_options
 @click.option(
-    "--width", metavar="N", help="Cut wide grids into panels of N characters; default: the terminal's, none in a pipe."
+    "--width",
+    metavar="N",
+    help="Cut wide grids into panels of N characters; default: the terminal's, none in a pipe. Of a figure: pixels.",
 )
 @click.option("--window", metavar="T0:T1", help="Only this part of the time axis; either end may be left out.")
 @click.option("--only-ranks", metavar="LIST", help="Only these ranks, for example 0,3-5.")
@@ -41,7 +45,8 @@ NOT_TEXT = (".csv", ".svg", ".html", ".htm", ".tex", ".md", ".pdf", ".png")
 @click.option("--one-based", is_flag=True, help="Count stages and microbatches from 1.")
 @click.option("--section", multiple=True, metavar="NAME", help=f"Only this part (repeatable): {', '.join(SECTIONS)}.")
 @click.option("--prove", "proving", is_flag=True, help="Add the verdict of `pptrace prove`; exit 1 where it is bad.")
-@output_options("text", "json", "jsonl")
+@figure_options
+@output_options(*WRITES)
 @common_options
 def command(
     source: str,
@@ -53,6 +58,7 @@ def command(
     one_based: bool,
     section: tuple[str, ...],
     proving: bool,
+    figure: FigureChoices,
     to: str | None,
     output: str | None,
 ) -> int:
@@ -63,6 +69,7 @@ def command(
       pptrace show 1f1b -P 4 -M 4
       pptrace show interleaved -P 4 -M 8 -v 2 -b 2 -c 0.5 --section grid --section metrics
       pptrace show trace.json --window 4:10
+      pptrace show 1f1b -P 4 -M 4 -o lesson.html --lifetimes --curve --caption
       pptrace trace gpipe -P 4 -M 4 | pptrace show -
     """
     to_file = output not in (None, "-")
@@ -74,20 +81,29 @@ def command(
         sections=parse_sections(section),
     )
     chosen = _format(to, output)
+    if chosen not in FIGURES:
+        figure.refuse(chosen)
+    elif compact or section:
+        option = "--compact" if compact else "--section"
+        message = f"{option} is of text; for {chosen}: {', '.join(FIGURE_OPTIONS)}, --window, --only-ranks, --width"
+        raise ParameterError(message)
     loaded = load(source, options)
     report = loaded.report()
     for finding in loaded.findings:
         warn(finding)
     if chosen != "text" and proving:
-        message = f"--prove adds a line of text; for JSON: pptrace prove {loaded.label} -t json"
+        message = f"--prove adds a line of text, not of {chosen}; for JSON: pptrace prove {loaded.label} -t json"
         raise ParameterError(message)
+    if only_ranks is not None:
+        drawing = drawing._replace(only_ranks=parse_ranks(only_ranks, report.schedule.num_ranks))
     if chosen != "text":
         from pptrace.formats import load as load_format  # noqa: PLC0415  (drawing needs no JSON)
 
-        deliver(load_format(chosen).write(report), output)
+        # A figure's width is its own; the terminal's means nothing to it.
+        chosen_width = drawing.width if width is not None else None
+        options_of = (figure.options(drawing._replace(width=chosen_width)),) if chosen in FIGURES else ()
+        deliver(load_format(chosen).write(report, *options_of), output)
         return 0
-    if only_ranks is not None:
-        drawing = drawing._replace(only_ranks=parse_ranks(only_ranks, report.schedule.num_ranks))
     drawn = _drawn(report, drawing, colored=use_color(to_file=to_file))
     if not proving:
         deliver(drawn, output)
@@ -117,9 +133,12 @@ def _format(to: str | None, output: str | None) -> str:
         return "text"
     suffix = os.path.splitext(output)[1].lower()
     if suffix in NOT_TEXT:
-        message = f"show writes text, json or jsonl, not {suffix}; `pptrace --help` lists what makes other files"
+        message = f"show writes {', '.join(WRITES)}, not {suffix}; `pptrace --help` lists what makes other files"
         raise ParameterError(message)
-    return {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}.get(suffix, "text")
+    from pptrace.formats import by_suffix  # noqa: PLC0415  (only where a file is written)
+
+    found = by_suffix(output, writing=True)
+    return found if found in WRITES else "text"
 
 
 def _width(given: str | None, *, to_terminal: bool) -> int | None:

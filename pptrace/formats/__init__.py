@@ -39,7 +39,8 @@ class Document(NamedTuple):
 
 
 class Format(NamedTuple):
-    """One line of the table: the module, what it can do, the suffixes that choose it."""
+    """One line of the table: the module (of this package, or with its room: `render.svg`), what it can do, the suffixes
+    that choose it."""
 
     module: str
     summary: str
@@ -62,6 +63,10 @@ FORMATS: dict[str, Format] = {
         writes=False,
         has_letters=True,
     ),
+    "svg": Format("render.svg", "a figure, self-contained, light and dark", (".svg",), reads=False),
+    "html": Format("render.html", "a page with figure and tables, to be read offline", (".html", ".htm"), reads=False),
+    "tikz": Format("render.tikz", "a figure for LaTeX, alone or by \\input", (".tex", ".tikz"), reads=False),
+    "md": Format("render.markdown", "the report as Markdown", (".md", ".markdown"), reads=False),
 }
 """Name to format, in the order of listings; the first with a suffix is what that suffix means on output."""
 
@@ -75,7 +80,8 @@ def load(name: str) -> Any:
         known = f"did you mean {near}?" if near else f"known are {', '.join(FORMATS)}"
         message = f"no format is called {name[:40]!r}; {known}"
         raise ParameterError(message)
-    return import_module(f"pptrace.formats.{FORMATS[name].module}")
+    module = FORMATS[name].module
+    return import_module(f"pptrace.{module}" if "." in module else f"pptrace.formats.{module}")
 
 
 def by_suffix(path: str, *, writing: bool = False) -> str | None:

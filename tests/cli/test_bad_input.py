@@ -344,8 +344,8 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     missing = tmp_path / "no" / "x.json"
     assert refusal("trace", *SMALL, "-o", str(missing)) == f"{missing}: No such file or directory"
     assert refusal("trace", *SMALL, "-o", "").startswith("-o '': the name of the output file is empty")
-    assert refusal("show", *SMALL, "-o", str(tmp_path / "x.svg")).startswith(
-        "show writes text, json or jsonl, not .svg;"
+    assert refusal("show", *SMALL, "-o", str(tmp_path / "x.pdf")).startswith(
+        "show writes text, json, jsonl, svg, html, tikz, md, not .pdf;"
     )
     assert refusal("show", *SMALL, "-o", "/dev/full") == "/dev/full: No space left on device"
 
