@@ -19,8 +19,8 @@ from pptrace.errors import DeadlockError, Wait
 
 if TYPE_CHECKING:
     from pptrace.costs import Costs
-    from pptrace.durations import Durations
     from pptrace.dependencies import Dependencies
+    from pptrace.durations import Durations
     from pptrace.model import Schedule
 
 
