@@ -128,11 +128,23 @@ def order_differences(first: Schedule, second: Schedule) -> tuple[RankDifference
 
 
 def _same_codes(first: Schedule, second: Schedule, rank: int) -> bool:
-    """A quick answer for lists without REDUCE and STEP; False is to be looked into."""
-    ours, theirs = first.positions(rank), second.positions(rank)
-    if first.codes[ours.start : ours.stop] != second.codes[theirs.start : theirs.stop]:
+    """A quick answer for lists of the same coder; False is to be looked into."""
+    if compute_codes(first, rank) != compute_codes(second, rank):
         return False
-    return not (first.pairs or second.pairs) or _pairs(first, ours) == _pairs(second, theirs)
+    if not first.pairs and not second.pairs:
+        return True
+    ours, theirs = first.positions(rank), second.positions(rank)
+    return len(ours) == len(theirs) and _pairs(first, ours) == _pairs(second, theirs)
+
+
+def compute_codes(schedule: Schedule, rank: int) -> list[int]:
+    """The codes of one rank's compute ops, REDUCE and STEP left out."""
+    positions = schedule.positions(rank)
+    codes = schedule.codes[positions.start : positions.stop]
+    first_boundary = schedule.coder.base(OpKind.REDUCE, 0)
+    if max(codes, default=0) < first_boundary:
+        return codes
+    return [code for code in codes if code < first_boundary]
 
 
 def _pairs(schedule: Schedule, positions: range) -> set[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pptrace.analysis.difference import order_differences
+from pptrace.analysis.difference import compute_codes, order_differences
 from pptrace.errors import PptraceError
 from pptrace.model import OpKind
 from pptrace.schedules.registry import DEFAULT_MAX_OPS, Params, build, entry, names
@@ -57,23 +57,22 @@ class Recognition(NamedTuple):
 def recognize(schedule: Schedule) -> Recognition:
     """Compare with every registered schedule of the same sizes, placement and kinds of op, with the groups and orders that
     they take. Linear in the ops for each of them; REDUCE and STEP do not count."""
-    ours = [_compute(schedule, rank) for rank in range(schedule.num_ranks)]
+    equal: dict[str, Candidate] = {}
+    for candidate, built in _candidates(schedule):
+        if candidate.name not in equal and not order_differences(schedule, built):
+            equal[candidate.name] = candidate
+    ours = [compute_codes(schedule, rank) for rank in range(schedule.num_ranks)]
     total = sum(map(len, ours))
-    equal: list[Candidate] = []
+    if equal:
+        return Recognition(tuple(equal.values()), total=total)
+    # Made once more, because keeping all of them in case none is equal would take many times the memory.
     best: tuple[int, Candidate, Schedule] | None = None
     for candidate, built in _candidates(schedule):
-        differences = order_differences(schedule, built)
-        if not differences:
-            if candidate.name not in {known.name for known in equal}:
-                equal.append(candidate)
-            continue
-        if equal:
-            continue
-        shared = sum(_shared(ours[rank], _compute(built, rank)) for rank in range(schedule.num_ranks))
+        shared = sum(_shared(own, compute_codes(built, rank)) for rank, own in enumerate(ours))
         if best is None or shared > best[0]:
             best = shared, candidate, built
-    if equal or best is None:
-        return Recognition(tuple(equal), total=total)
+    if best is None:
+        return Recognition((), total=total)
     shared, nearest, built = best
     return Recognition((), nearest, order_differences(schedule, built), shared, total)
 
@@ -138,13 +137,6 @@ def _first_group(schedule: Schedule) -> int:
         if op.kind is not OpKind.F or op.stage != stage_of_first:
             return max(count, 1)
     return schedule.num_microbatches
-
-
-def _compute(schedule: Schedule, rank: int) -> list[int]:
-    """The codes of one rank's compute ops."""
-    first_boundary = schedule.coder.base(OpKind.REDUCE, 0)
-    positions = schedule.positions(rank)
-    return [code for code in schedule.codes[positions.start : positions.stop] if code < first_boundary]
 
 
 def _shared(ours: Sequence[int], theirs: Sequence[int]) -> int:

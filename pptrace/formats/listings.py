@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.errors import ScheduleError
 from pptrace.formats.op_text import cell_text
+from pptrace.formats.text import without_collector
 from pptrace.listing import Cell, Listing
 from pptrace.model import NUM_ENGINE_KINDS, Coder, OpKind, Placement, Schedule
 
@@ -25,6 +26,7 @@ class Made(NamedTuple):
     notes: tuple[str, ...]
 
 
+@without_collector()
 def schedule_of(listing: Listing, *, name: str = "custom", incomplete: bool = False) -> Made:
     """The schedule that a listing holds: its compute ops (F B I W R, and REDUCE, STEP where it has them) in order.
 
@@ -60,6 +62,7 @@ def schedule_of(listing: Listing, *, name: str = "custom", incomplete: bool = Fa
     return Made(schedule, notes)
 
 
+@without_collector()
 def listing_of(schedule: Schedule, *, source: str = "") -> Listing:
     """A schedule as a listing: every op a cell, overlapped pairs in one, without places."""
     rows = []

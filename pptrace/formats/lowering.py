@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pptrace.errors import ParameterError, ScheduleError
 from pptrace.formats.listings import place, placement_of
+from pptrace.formats.text import without_collector
 from pptrace.listing import Cell, Listing
 from pptrace.model import BACKWARD_KINDS, KINDS_WITHOUT_MICROBATCH, MESSAGE_KINDS, Op, OpKind
 
@@ -25,6 +26,7 @@ MAX_ACTIVE_STAGES = 3
 """How many different stages PyTorch keeps unsharded ahead of the ops that need them."""
 
 
+@without_collector()
 def lower(listing: Listing, receive: str = "early") -> Listing:
     """The same order with messages: `early` and `deferred` as PyTorch 2.13 lowers it (with UNSHARD, RESHARD, REDUCE_GRAD),
     `inline` with every receive right before the op that uses it and every send right after the op that makes it.
