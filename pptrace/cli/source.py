@@ -304,14 +304,20 @@ def _file(path: str, label: str, data: bytes, options: ScheduleOptions, keep_unk
         extra["keep_unknown"] = True
     document = formats.read(data, label if path == "-" else path, options.from_format, **extra)
     limit = options.max_ops or DEFAULT_MAX_OPS
-    if document.schedule is not None and document.schedule.num_ops > limit:
-        message = (
-            f"{label}: {document.schedule.num_ops:,} ops are over the limit of {limit:,}; raise --max-ops to take it"
-        )
+    num_ops = _num_ops(document)
+    if num_ops > limit:
+        message = f"{label}: {num_ops:,} ops are over the limit of {limit:,}; raise --max-ops to take it"
         raise LimitError(message)
     return Loaded(
         printable(label, 200), options, document=document, costs_file=_costs_file(options), notes=document.notes
     )
+
+
+def _num_ops(document: Document) -> int:
+    """The ops of a file; messages and sharding count where they are written."""
+    if document.schedule is not None:
+        return document.schedule.num_ops
+    return sum(map(len, document.listing.rows)) if document.listing is not None else 0
 
 
 def read_stdin() -> bytes:

@@ -115,3 +115,8 @@ def test_a_failed_conversion_leaves_the_file_as_it_was(tmp_path: Path) -> None:
 def test_letter_b_is_not_for_traces() -> None:
     trace = answer("trace", "1f1b", "-P", "2", "-M", "2")
     assert refusal("show", "-", "--letter-b", "full", stdin=trace).startswith("--letter-b is for schedule files")
+
+
+def test_a_file_over_the_limit_of_ops_is_refused() -> None:
+    message = refusal("show", "-", "--max-ops", "3", stdin="0F0,0F1,0B0,0B1\n")
+    assert message == "standard input: 4 ops are over the limit of 3; raise --max-ops to take it"
