@@ -15,7 +15,7 @@ from pptrace.model import OpKind
 from pptrace.printable import printable
 from pptrace.rationals import text_of
 from pptrace.render.figure_arrows import Arrow, arrows_of
-from pptrace.render.figure_strips import CurveRow, LifeRow, curve_rows, life_rows
+from pptrace.render.figure_strips import CurveRow, LifeRow, curve_rows, life_rows, several_stages
 from pptrace.render.figure_text import Sign, caption, description, headline, signs
 from pptrace.render.measure import Place, em_width, folded_to, name_size
 from pptrace.render.options import RenderOptions
@@ -204,7 +204,8 @@ def figure(report: Report, options: FigureOptions | None = None) -> Figure:
     lives: tuple[LifeRow, ...] = ()
     curves: tuple[CurveRow, ...] = ()
     if options.lifetimes:
-        headings.append(TextLine(MARGIN, y + 26, "lifetimes of saved activations, by microbatch"))
+        by = "stage:microbatch" if several_stages(report) else "microbatch"
+        headings.append(TextLine(MARGIN, y + 26, f"lifetimes of saved activations, by {by}"))
         panels.append((y + 32, 0.0))
         lives, y = life_rows(report, shown, place, y + 34)
         panels[-1] = (panels[-1][0], y)

@@ -61,13 +61,18 @@ class CurveRow(NamedTuple):
     peak: str
 
 
+def several_stages(report: Report) -> bool:
+    """Whether a rank holds states of more than one stage, so that a bar has to name its own."""
+    return report.schedule.num_chunks > 1 or report.schedule.placement.bidirectional
+
+
 def life_rows(report: Report, shown: Picture, place: Place, y: float) -> tuple[tuple[LifeRow, ...], float]:
     """Bars in as many lanes as states are alive at once, and where the next thing may begin."""
     by_rank: dict[int, list[Lifetime]] = {row.rank: [] for row in shown.rows}
     for life in report.lifetimes:
         if life.rank in by_rank and life.end > shown.begin and life.start < shown.end:
             by_rank[life.rank].append(life)
-    several = report.schedule.num_chunks > 1 or report.schedule.placement.bidirectional
+    several = several_stages(report)
     rows = []
     for row in shown.rows:
         bars, lanes = _bars(by_rank[row.rank], shown, place, several=several)

@@ -218,7 +218,7 @@ def _values(line: MetricLine) -> str:
 def metrics_html(lines: Iterable[MetricLine]) -> str:
     """Metrics as a table: label, value, closed forms and definition."""
     rows = "".join(
-        f"<tr><th>{text(line.label)}</th><td>{'<br>'.join(map(text, line.values))}</td>"
+        f"<tr><th>{text(line.label)}</th>{_values(line)}"
         f'<td class="less">{"<br>".join(map(text, line.remarks))}</td></tr>\n'
         for line in lines
     )
