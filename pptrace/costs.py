@@ -138,6 +138,8 @@ def check_costs(costs: Costs, placement: Placement, num_microbatches: int) -> No
         given_size: Values | None = getattr(costs.sizes, name) if costs.sizes else None
         if given_size is not None:
             _check_sizes(name, given_size, placement)
+    if costs.sizes and costs.sizes.after_input and not costs.sizes.activation:
+        _refuse("--after-input-bytes is what I leaves of --activation-bytes; give both")
     for stage, rank in _stage_ranks(placement):
         full = costs.backward.of_op(placement, stage, rank)
         half = costs.weight_grad.of_op(placement, stage, rank)

@@ -18,7 +18,7 @@ from pptrace.schedules.updates import with_updates
 if TYPE_CHECKING:
     from pptrace.analysis.metrics import Metric
     from pptrace.costs import Values
-    from pptrace.model import Schedule
+    from pptrace.model import Placement, Schedule
     from pptrace.timeline import Timeline
 
 _SPLIT = (OpKind.I, OpKind.W)
@@ -52,6 +52,7 @@ def closed_forms(timeline: Timeline, found: dict[str, Metric], *, soonest: bool)
         return []
     params = params_of(schedule)
     costs, unequal = equal_costs(timeline)
+    costs, unequal_sizes = _with_sizes(costs, timeline)
     order = _differing_order(schedule, params)
     timing = [
         *unequal,
@@ -63,16 +64,14 @@ def closed_forms(timeline: Timeline, found: dict[str, Metric], *, soonest: bool)
         *([] if soonest else ["every op starts as early as it can"]),
         *([] if timeline.costs.link == "latency" else [f"messages do not contend (here --link {timeline.costs.link})"]),
     ]
-    return [
-        _compare(
-            claim,
-            timeline,
-            found,
-            order if claim.of_order else [*timing, *order],
-            evaluated=claim.of_order or claim.of_sizes or not unequal,
-        )
-        for claim in entry(schedule.name).claims(params, costs)
-    ]
+    compared = []
+    for claim in entry(schedule.name).claims(params, costs):
+        failing = order if claim.of_order else [*timing, *order]
+        evaluated = claim.of_order or claim.of_sizes or not unequal
+        if claim.metric == "peak_activation_bytes":
+            failing, evaluated = [*unequal_sizes, *failing], not unequal_sizes
+        compared.append(_compare(claim, timeline, found, failing, evaluated=evaluated))
+    return compared
 
 
 def params_of(schedule: Schedule) -> Params:
@@ -98,19 +97,10 @@ def equal_costs(timeline: Timeline) -> tuple[EqualCosts, list[str]]:
     failing = []
     numbers = {}
     for name, values in (("f", costs.forward), ("b", costs.backward), ("w", costs.weight_grad)):
-        times = {
-            sum((values.of_op(placement, stage, rank) for stage in placement.stages(rank)), Fraction(0))
-            / (2 if placement.bidirectional and len(placement.stages(rank)) > 1 else 1)
-            for rank in range(placement.num_ranks)
-        }
-        times_of_ops = {
-            values.of_op(placement, stage, rank) * placement.stages_per_rank(rank)
-            for rank in range(placement.num_ranks)
-            for stage in placement.stages(rank)
-        }
-        numbers[name] = min(times) * min(costs.microbatch_scale, default=1)
+        least, equal = _on_a_rank(values, placement)
+        numbers[name] = least * min(costs.microbatch_scale, default=1)
         relevant = name != "w" or timeline.schedule.kinds() & set(_SPLIT)
-        if relevant and (len(times) > 1 or len(times_of_ops) > 1):
+        if relevant and not equal:
             failing.append(f"equal stages ({name} from {_span(values)})")
     if len(set(costs.comm)) > 1:
         failing.append("equal links (c differs)")
@@ -120,6 +110,31 @@ def equal_costs(timeline: Timeline) -> tuple[EqualCosts, list[str]]:
     if isinstance(overlap, Fraction) and costs.forward.per != "rank":
         overlap *= placement.stages_per_rank(0)
     return EqualCosts(**numbers, c=costs.comm[0], overlap=overlap, update=costs.reduce + costs.step_time), failing
+
+
+def _with_sizes(costs: EqualCosts, timeline: Timeline) -> tuple[EqualCosts, list[str]]:
+    """`costs` with M_B and M_W where sizes are given, and a sentence for each of the two that is not the same on all ranks."""
+    sizes, placement = timeline.costs.sizes, timeline.schedule.placement
+    if sizes is None or sizes.activation is None:
+        return costs, []
+    kept = sizes.after_input or sizes.activation
+    whole, equal_whole = _on_a_rank(sizes.activation, placement)
+    rest, equal_rest = _on_a_rank(kept, placement)
+    unequal = [] if equal_whole else [f"equal activations (M_B from {_span(sizes.activation)})"]
+    unequal += [] if equal_rest or not equal_whole else [f"equal activations (M_W from {_span(kept)})"]
+    return costs._replace(activation=whole, kept_for_w=rest), unequal
+
+
+def _on_a_rank(values: Values, placement: Placement) -> tuple[Fraction, bool]:
+    """What one microbatch has on one rank (the least of the ranks), and whether all ranks and all their ops are alike."""
+    on_ranks: set[Fraction] = set()
+    of_ops: set[Fraction] = set()
+    for rank in range(placement.num_ranks):
+        shares = [values.of_op(placement, stage, rank) for stage in placement.stages(rank)]
+        of_ops.update(share * placement.stages_per_rank(rank) for share in shares)
+        copies = 2 if placement.bidirectional and len(shares) > 1 else 1
+        on_ranks.add(sum(shares, Fraction(0)) / copies)
+    return min(on_ranks), len(on_ranks) == 1 and len(of_ops) <= 1
 
 
 def _span(values: Values) -> str:

@@ -5,12 +5,16 @@ Ratios are exact and not reduced: per rank where every rank has the same idle ti
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.analysis.bounds import lower_bound
 from pptrace.model import OpKind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pptrace.analysis.bytes_held import RankBytes
     from pptrace.analysis.idle import Idle
     from pptrace.analysis.memory import Memory
     from pptrace.analysis.work import Work
@@ -27,7 +31,7 @@ class Ratio(NamedTuple):
 class Metric(NamedTuple):
     """One metric: `values` holds one Ratio for the pipeline, or one per rank.
 
-    `unit` is "time" (ticks), "ratio" (two times in ticks), "rate" (a count x ticks per unit over ticks) or "count".
+    `unit` is "time" (ticks), "ratio" (two times in ticks), "rate" (a count x ticks per unit over ticks), "count" or "bytes".
     `denominator` names what a ratio is divided by.
     """
 
@@ -45,8 +49,11 @@ class Metric(NamedTuple):
         return self.values[0]
 
 
-def metrics(timeline: Timeline, busy: Work, memory: Memory, waits: Idle) -> dict[str, Metric]:
-    """All metrics, by key, in the order in which they are printed."""
+def metrics(
+    timeline: Timeline, busy: Work, memory: Memory, waits: Idle, saved: Sequence[RankBytes] = ()
+) -> dict[str, Metric]:
+    """All metrics, by key, in the order in which they are printed. `saved` are the peaks of activations in bytes, where their
+    sizes are known."""
     elapsed, num_ranks = busy.elapsed, timeline.schedule.num_ranks
     idle_times = tuple(elapsed - own for own in busy.busy)
     even = len(set(idle_times)) == 1
@@ -116,6 +123,7 @@ def metrics(timeline: Timeline, busy: Work, memory: Memory, waits: Idle) -> dict
             "rank",
             tuple(Ratio(peak.held) for peak in memory.peaks),
         ),
+        *([_peak_bytes(saved)] if saved else []),
         Metric(
             "throughput",
             "throughput",
@@ -133,6 +141,17 @@ def metrics(timeline: Timeline, busy: Work, memory: Memory, waits: Idle) -> dict
         ),
     ]
     return {metric.key: metric for metric in found}
+
+
+def _peak_bytes(saved: Sequence[RankBytes]) -> Metric:
+    return Metric(
+        "peak_activation_bytes",
+        "peak activation bytes",
+        "per rank, the most bytes of saved activations at once: M_B from F to the end of B or I, then M_W until W ends",
+        "bytes",
+        "rank",
+        tuple(Ratio(*Fraction(peak.held).as_integer_ratio()) for peak in saved),
+    )
 
 
 def _time(key: str, label: str, definition: str, *ticks: int, per: str = "pipeline") -> Metric:

@@ -19,7 +19,7 @@ from pptrace.analysis.weight_versions import WeightVersions, weight_versions
 from pptrace.analysis.work import Work, work
 
 if TYPE_CHECKING:
-    from pptrace.analysis.bytes_held import Bytes
+    from pptrace.analysis.bytes_held import Bytes, RankBytes
     from pptrace.costs import Costs
     from pptrace.model import Schedule
     from pptrace.timeline import Timeline
@@ -77,7 +77,17 @@ class Report:
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
-        return metrics(self.timeline, self.work, self.memory, self.idle)
+        return metrics(self.timeline, self.work, self.memory, self.idle, self._saved_bytes())
+
+    def _saved_bytes(self) -> tuple[RankBytes, ...]:
+        """The peaks of saved activations alone, in bytes; empty where their size is not known."""
+        sizes = self.costs.sizes
+        if sizes is None or sizes.activation is None:
+            return ()
+        from pptrace.analysis.bytes_held import bytes_held  # noqa: PLC0415  (few reports have sizes)
+
+        only = type(sizes)(activation=sizes.activation, after_input=sizes.after_input)
+        return bytes_held(self.timeline, self.lifetimes, only).ranks
 
     @cached_property
     def closed_forms(self) -> list[Comparison]:

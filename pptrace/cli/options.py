@@ -65,6 +65,7 @@ class ScheduleOptions(NamedTuple):
     microbatch_size: int | None = None
     data_parallel: int | None = None
     activation_bytes: str | None = None
+    after_input_bytes: str | None = None
     boundary_bytes: str | None = None
     weight_bytes: str | None = None
     gradient_bytes: str | None = None
@@ -111,6 +112,7 @@ COST_FIELDS = {
 
 SIZE_OPTIONS = {
     "activation_bytes": ("--activation-bytes", "activation"),
+    "after_input_bytes": ("--after-input-bytes", "after_input"),
     "boundary_bytes": ("--boundary-bytes", "boundary"),
     "weight_bytes": ("--weight-bytes", "weights"),
     "gradient_bytes": ("--gradient-bytes", "gradients"),
@@ -212,6 +214,12 @@ _SCHEDULE_OPTIONS = (
         ("--activation-bytes",),
         "Saved by a forward of one microbatch on one rank; 4096, 1.5GiB.",
         "activation_bytes",
+        "SIZE",
+    ),
+    _text(
+        ("--after-input-bytes",),
+        "What is left of it from the end of I until W; default: all of it.",
+        "after_input_bytes",
         "SIZE",
     ),
     _text(("--boundary-bytes",), "The tensor between two stages, of one microbatch.", "boundary_bytes", "SIZE"),

@@ -136,7 +136,7 @@ class MetricInfo(Struct, frozen=True):
     key: Name
     label: str
     definition: str
-    unit: Literal["time", "ratio", "count", "rate"]
+    unit: Literal["time", "ratio", "count", "rate", "bytes"]
     per: Literal["pipeline", "rank"]
     denominator: Annotated[str, Meta(description="what a ratio is divided by")]
     values: list[RatioInfo]

@@ -71,7 +71,8 @@ def per_rank(values: Iterable[str], width: int | None = None) -> list[str]:
     found = list(values)
     if len(found) > 1 and len(set(found)) == 1:
         return [f"{found[0]} on every rank"]
-    line = " ".join(found)
+    between = ", " if any(" " in value for value in found) else " "  # `8 MiB, 7 MiB`
+    line = between.join(found)
     if len(line) <= (width or 100):
         return [line]
     widest = max(map(len, found)) + 1
@@ -81,6 +82,6 @@ def per_rank(values: Iterable[str], width: int | None = None) -> list[str]:
     last = len(str(len(found) - 1))
     return [
         f"ranks {first:>{last}}-{min(first + each, len(found)) - 1:<{last}}: "
-        + " ".join(value.rjust(widest - 1) for value in found[first : first + each])
+        + between.join(value.rjust(widest - 1) for value in found[first : first + each])
         for first in range(0, len(found), each)
     ]

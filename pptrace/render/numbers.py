@@ -50,6 +50,8 @@ def value_texts(metric: Metric, ticks_per_unit: int) -> list[str]:
     """The values of a metric, one text per value."""
     if metric.unit in ("ratio", "rate"):
         return [ratio_text(value, ticks_per_unit) for value in metric.values]
+    if metric.unit == "bytes":
+        return [size_text(Fraction(value.numerator, value.denominator)) for value in metric.values]
     scale = ticks_per_unit if metric.unit == "time" else 1
     return [_exact(Fraction(value.numerator, value.denominator * scale)) for value in metric.values]
 

@@ -5,7 +5,6 @@ Plain text, Markdown and HTML lay these out. Nothing is computed here; every fig
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.analysis.idle import CAUSES
@@ -15,7 +14,7 @@ from pptrace.render.lines import per_rank
 from pptrace.render.numbers import percent, size_text, time_text, value_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from pptrace.analysis.closed_forms import Comparison
     from pptrace.analysis.report import Report
@@ -130,7 +129,7 @@ def metrics(report: Report, names: Names) -> list[MetricLine]:
 
 def _closed_form(comparison: Comparison) -> str:
     """`closed form (P-1)/(M+P-1) = 3/7, agrees`, or why it does not apply."""
-    claimed = _claimed(comparison.claimed)
+    claimed = _claimed(comparison)
     stated = f"closed form {comparison.formula}" + (f" = {claimed}" if claimed else "")
     if comparison.verdict == AGREES:
         return f"{stated}, agrees"
@@ -139,11 +138,12 @@ def _closed_form(comparison: Comparison) -> str:
     return f"{stated}, DIFFERS from the trace"
 
 
-def _claimed(values: Sequence[Fraction]) -> str:
-    texts = [text_of(value) for value in values]
+def _claimed(comparison: Comparison) -> str:
+    in_bytes = comparison.metric == "peak_activation_bytes"
+    texts = [size_text(value) if in_bytes else text_of(value) for value in comparison.claimed]
     if len(set(texts)) == 1:
         return texts[0]
-    shown = " ".join(texts[:16])
+    shown = (", " if in_bytes else " ").join(texts[:16])
     return f"{shown} ..." if len(texts) > 16 else shown
 
 
