@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pptrace.model import OpKind
 from pptrace.rationals import text_of
+from pptrace.schedules.registry import REGISTRY, entry
 
 if TYPE_CHECKING:
     from pptrace.costs import Costs, Values
@@ -74,7 +75,7 @@ def _values(values: Values) -> str:
 def assumptions(timeline: Timeline) -> list[str]:
     """One sentence for each thing that the numbers rest on, the headline's left out."""
     schedule, costs = timeline.schedule, timeline.costs
-    sentences = [_placement(schedule.placement), _flush(schedule), *_messages(costs)]
+    sentences = [_placement(schedule.placement), _flush(schedule), *_beside(schedule), *_messages(costs)]
     kinds = schedule.kinds()
     if kinds & {OpKind.I, OpKind.W}:
         sentences.append("b is the full backward: I takes b - w, W takes w")
@@ -122,6 +123,12 @@ def _flush(schedule: Schedule) -> str:
         return "no flush: every F and B carries the weight version it uses"
     wait = "all stages' gradients are" if schedule.joint_update else "its stage's gradients are"
     return f"flush: weights unchanged until every backward of the step is done; STEP waits until {wait} reduced"
+
+
+def _beside(schedule: Schedule) -> list[str]:
+    """What a registered schedule is not to be taken for."""
+    known = entry(schedule.name).beside if schedule.name in REGISTRY else ""
+    return [known] if known else []
 
 
 def _messages(costs: Costs) -> list[str]:

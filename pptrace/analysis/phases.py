@@ -26,7 +26,8 @@ class RankPhases(NamedTuple):
 
 class Phases(NamedTuple):
     """Per rank, and for the pipeline: warm-up lasts until the last stage's first backward (`warmup_until`), the drain
-    begins at the end of its last forward (`drain_from`). Of the first optimizer step, where there are several."""
+    begins at the end of its last forward (`drain_from`). Where there are several optimizer steps: of the first, as a
+    flush empties the pipeline after each; without a flush of all steps together, as the pipeline fills and drains once."""
 
     ranks: tuple[RankPhases, ...]
     warmup_until: int
@@ -34,11 +35,12 @@ class Phases(NamedTuple):
 
 
 def phases(timeline: Timeline) -> Phases:
-    """The phases of the first optimizer step, in time linear in its ops. A recomputation counts as backward: it is part of
+    """The phases of one timeline, in time linear in its ops. A recomputation counts as backward: it is part of
     one in the frameworks."""
     schedule = timeline.schedule
     block = schedule.num_stages * schedule.num_microbatches * schedule.num_steps
-    width, num = schedule.num_microbatches * schedule.num_steps, schedule.num_microbatches
+    width = schedule.num_microbatches * schedule.num_steps
+    num = width if schedule.asynchronous else schedule.num_microbatches
     backward = (OpKind.B, OpKind.I, OpKind.R)
     last_stage = schedule.num_stages - 1
     ranks = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pptrace.analysis.advice import advice
 from pptrace.analysis.assumptions import OMITTED, assumptions, headline
 from pptrace.analysis.closed_forms import Comparison, closed_forms
 from pptrace.analysis.idle import Idle, idle
@@ -93,6 +94,11 @@ class Report:
     def closed_forms(self) -> list[Comparison]:
         soonest = self.idle.budget["chosen delay"] == 0
         return closed_forms(self.timeline, self.metrics, soonest=soonest)
+
+    @cached_property
+    def advice(self) -> str:
+        """One sentence on parameters that would save time, or empty."""
+        return advice(self.timeline)
 
     @cached_property
     def assumptions(self) -> list[str]:

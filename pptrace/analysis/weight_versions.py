@@ -61,6 +61,20 @@ class WeightVersions(NamedTuple):
     peaks: tuple[int, ...]
     staleness: tuple[int, ...]
 
+    def held(self, rank: int) -> tuple[tuple[int, int], ...]:
+        """How many versions of a stage `rank` keeps over time, (tick, count) wherever it changes; of several stages, the
+        most."""
+        curves = [stash.held for stash in self.stashes if stash.rank == rank]
+        counts = [0] * len(curves)
+        levels: list[tuple[int, int]] = []
+        for tick, index, count in sorted((tick, i, n) for i, curve in enumerate(curves) for tick, n in curve):
+            counts[index] = count
+            if levels and levels[-1][0] == tick:
+                levels.pop()
+            if not levels or levels[-1][1] != max(counts):
+                levels.append((tick, max(counts)))
+        return tuple(levels)
+
 
 def weight_versions(timeline: Timeline) -> WeightVersions:
     """The weight versions of any timeline, in time linear in its ops (but for sorting the updates of a stage)."""

@@ -16,6 +16,7 @@ LINES = (
     ("makespan", "elapsed"),
     ("bubble", "bubble"),
     ("peak", "peak on rank r"),
+    ("beside", "mind"),
     ("source", "source"),
 )
 
@@ -57,6 +58,7 @@ def as_json(found: Entry) -> dict[str, object]:
         "splits_backward_or_overlaps": found.splits,
         "flush": not found.asynchronous,
         "closed_forms": {"elapsed": found.makespan, "bubble": found.bubble, "peak": found.peak},
+        "beside": found.beside,
         "source": found.source,
     }
 

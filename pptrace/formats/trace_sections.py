@@ -139,14 +139,15 @@ def header(report: Report, names: Sequence[str]) -> structs.Header:
     timeline = report.timeline
     return structs.Header(
         schema="pptrace.trace/1",
-        schedule=_schedule(report.schedule),
-        costs=_costs(report.costs),
+        schedule=schedule_info(report.schedule),
+        costs=costs_info(report.costs),
         ticks_per_unit=timeline.ticks_per_unit,
         unit=report.costs.unit or UNSET,
         measured=timeline.measured,
         headline=list(report.headline),
         assumptions=list(report.assumptions),
         omitted=report.omitted,
+        advice=report.advice or UNSET,
         notes=list(report.notes),
         transfers=transfers(timeline),
         lifetimes=lifetimes(report.lifetimes, names),
@@ -168,7 +169,8 @@ def _per_values(given: Values) -> structs.PerValues:
     return structs.PerValues(given.per, [exact(number) for number in given.numbers])  # type: ignore[arg-type]
 
 
-def _schedule(schedule: Schedule) -> structs.ScheduleInfo:
+def schedule_info(schedule: Schedule) -> structs.ScheduleInfo:
+    """Which schedule it is, the order of its ops left out."""
     placement = schedule.placement
     return structs.ScheduleInfo(
         name=schedule.name,
@@ -186,7 +188,8 @@ def _schedule(schedule: Schedule) -> structs.ScheduleInfo:
     )
 
 
-def _costs(costs: Costs) -> structs.CostsInfo:
+def costs_info(costs: Costs) -> structs.CostsInfo:
+    """What the times were computed from, as exact texts."""
     sizes: structs.SizesInfo | UnsetType = UNSET
     if costs.sizes is not None:
         given = {part: getattr(costs.sizes, part) for part in Sizes._fields}

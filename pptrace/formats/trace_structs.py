@@ -258,6 +258,9 @@ class Header(Struct, frozen=True, kw_only=True):
     headline: list[str] | UnsetType = UNSET
     assumptions: list[str] | UnsetType = UNSET
     omitted: str | UnsetType = UNSET
+    advice: Annotated[str | UnsetType, Meta(description="other parameters of the schedule that would save time")] = (
+        UNSET
+    )
     notes: list[Annotated[str, Meta(max_length=2000)]] = []
     transfers: list[Transfer] = []
     lifetimes: list[LifetimeInfo] | UnsetType = UNSET

@@ -1,5 +1,5 @@
-"""The strip under the grid: how many states every rank holds over time, on the grid's own columns. It computes nothing:
-the curves and peaks are analysis/memory.py's."""
+"""The strips under the grid: how many activations (or weight versions) every rank holds over time, on the grid's own
+columns. It computes nothing: the curves and peaks are those of analysis/."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from pptrace.analysis.lifetimes import ACTIVATION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pptrace.analysis.report import Report
-    from pptrace.render.grid import Layout
+    from pptrace.render.grid import Layout, Row
 
 
 class Level(NamedTuple):
@@ -31,19 +33,33 @@ class Strip(NamedTuple):
 
 def held(report: Report, layout: Layout, kind: str = ACTIVATION) -> list[Strip]:
     """The strips of the rows of `layout`, in its columns."""
-    scale, memory = layout.scale, report.memory
+    memory = report.memory
     strips = []
     for row in layout.rows:
-        curve = memory.held(row.rank, kind)
-        levels: list[Level] = []
-        for index, (tick, count) in enumerate(curve):
-            until = curve[index + 1][0] if index + 1 < len(curve) else scale.end
-            first, last = max(tick, scale.origin), min(until, scale.end)
-            column = scale.column(first)
-            width = scale.column(last) - column if last > first else 0
-            if width > 0:
-                levels.append(Level(column, width, count))
         peak = memory.peak(row.rank, kind) if kind != ACTIVATION else memory.peaks[row.rank]
-        text = f"{peak.held} from t={scale.text(peak.at)}" if peak.held else "0"
-        strips.append(Strip(row.label, row.rank, tuple(levels), text))
+        strips.append(_strip(row, layout, memory.held(row.rank, kind), peak.held, peak.at))
     return strips
+
+
+def versions_held(report: Report, layout: Layout) -> list[Strip]:
+    """How many versions of the weights every row of `layout` keeps."""
+    strips = []
+    for row in layout.rows:
+        curve = report.versions.held(row.rank)
+        most = max((count for _, count in curve), default=0)
+        strips.append(_strip(row, layout, curve, most, next((tick for tick, count in curve if count == most), 0)))
+    return strips
+
+
+def _strip(row: Row, layout: Layout, curve: Sequence[tuple[int, int]], most: int, at: int) -> Strip:
+    """The levels of a curve in columns; it holds `most` from tick `at` on."""
+    scale = layout.scale
+    levels: list[Level] = []
+    for index, (tick, count) in enumerate(curve):
+        until = curve[index + 1][0] if index + 1 < len(curve) else scale.end
+        first, last = max(tick, scale.origin), min(until, scale.end)
+        column = scale.column(first)
+        width = scale.column(last) - column if last > first else 0
+        if width > 0:
+            levels.append(Level(column, width, count))
+    return Strip(row.label, row.rank, tuple(levels), f"{most} from t={scale.text(at)}" if most else "0")

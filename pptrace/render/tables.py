@@ -96,7 +96,8 @@ def phases(report: Report, names: Names, ranks: Iterable[int]) -> Table:
         f"pipeline: warm-up until t={time_text(found.warmup_until, unit)} (the last stage's first backward), "
         f"drain from t={time_text(found.drain_from, unit)} (the end of its last forward)"
     )
-    step = "; of the first optimizer step" if report.schedule.num_steps > 1 else ""
+    several, flush = report.schedule.num_steps > 1, not report.schedule.asynchronous
+    step = ("; of the first optimizer step" if flush else "; of all optimizer steps together") if several else ""
     return Table(
         f"phases, in ops{step}",
         ("", "warm-up", "steady", "cooldown", "first backward at", "last forward ends at"),

@@ -11,7 +11,7 @@ from pptrace.printable import printable
 from pptrace.render import tables
 from pptrace.render.draw import Canvas, grid_lines, held_lines
 from pptrace.render.grid import Layout, grid
-from pptrace.render.held import held
+from pptrace.render.held import held, versions_held
 from pptrace.render.lines import BAD, GOOD, PLAIN, Line, columns, folded, heading, plain, style_of, text_of_line
 from pptrace.render.names import KIND_MEANING, KIND_TEXT, UP_MARK, Names
 from pptrace.render.options import MANY_LIFETIMES, SECTIONS, RenderOptions
@@ -79,7 +79,10 @@ class _Page:
         headline = printable("   ".join(self.report.headline))
         lines = [heading(line) for line in folded(headline, self.options.width)]
         lines += self._sentences("; ".join(self.report.assumptions))
-        return lines + self._sentences(self.report.omitted)
+        lines += self._sentences(self.report.omitted)
+        if self.report.advice:
+            lines += [heading(line) for line in folded(f"advice: {self.report.advice}", self.prose)]
+        return lines
 
     def legend(self) -> list[Line]:
         layout, names = self.layout, self.names
@@ -162,6 +165,9 @@ class _Page:
         if memory.recomputes:
             inputs = held(self.report, self.layout, "input")
             lines += [[], *held_lines(self.canvas, inputs, "inputs held for recomputation", self.options.width)]
+        if self.report.schedule.asynchronous:
+            kept = versions_held(self.report, self.layout)
+            lines += [[], *held_lines(self.canvas, kept, "weight versions kept", self.options.width)]
         return lines
 
     def lifetimes(self) -> list[Line]:

@@ -108,6 +108,7 @@ ENTRIES = {
         peak="min(M, P-r)",
         source="PipeDream-Flush, arXiv 2006.09503; Megatron-LM, PyTorch Schedule1F1B",
         claims=claims_1f1b,
+        beside="not pipedream, which has no flush and stashes weight versions",
     ),
     "eager-1f1b": Entry(
         name="eager-1f1b",

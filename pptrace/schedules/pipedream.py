@@ -109,6 +109,7 @@ ENTRIES = {
         source="PipeDream, SOSP 2019",
         claims=claims_without_flush,
         asynchronous=True,
+        beside="not 1f1b, which flushes after every step and keeps one weight version",
     ),
     "pipedream-2bw": Entry(
         name="pipedream-2bw",
@@ -122,5 +123,6 @@ ENTRIES = {
         claims=claims_without_flush,
         check=check_2bw,
         asynchronous=True,
+        beside="not 1f1b, which flushes after every step and keeps one weight version",
     ),
 }

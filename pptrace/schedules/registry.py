@@ -131,6 +131,8 @@ class Entry(NamedTuple):
     """What to do where these parameters deadlock; empty where nothing is to be done."""
     better: Callable[[Params], Params | None] | None = None
     """Parameters worth comparing with where these are legal but may waste time, or None."""
+    beside: str = ""
+    """What it is often taken for, and how the two differ; empty where nothing is."""
 
 
 def names() -> list[str]:

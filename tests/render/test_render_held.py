@@ -78,3 +78,17 @@ def test_counts_over_nine_are_letters_in_a_compact_picture():
     text = section(report("gpipe", 1, 12), "held", compact=True)
     assert text.startswith("activations held (a = 10, b = 11, ...")
     assert text.splitlines()[2].startswith("stage 0 |123456789abccba987654321")
+
+
+def test_weight_versions_are_a_strip_of_their_own_where_there_is_no_flush():
+    # Stage 0 runs F0 F1 . B0 F2 B1 . B2: the update at 4 joins what B1 needs until 6, that at 6 what B2 needs until 8.
+    assert section(report_of(build("pipedream", Params(2, 3))), "held") == picture("""
+        activations held                   peak
+        stage 0 |1  2  2  2  2  2  1  1      2 from t=1
+        stage 1 |0  1  1  1  1  1  1  0      1 from t=1
+
+        weight versions kept               peak
+        stage 0 |1  1  1  1  2  2  2  2      2 from t=4
+        stage 1 |1  1  1  1  1  1  1  1      1 from t=0
+    """)
+    assert "weight versions" not in section(report("1f1b", 2, 3), "held")

@@ -168,7 +168,7 @@ def test_without_a_flush_the_versions_of_the_weights_are_shown():
           most
     """)
     assert "weight versions kept" in report_text(found)
-    assert "weight versions" not in report_text(report("1f1b", 2, 3))
+    assert "weight version that" not in report_text(report("1f1b", 2, 3))
 
 
 def test_steps_that_run_into_one_another_are_told_apart():

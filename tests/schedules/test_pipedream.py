@@ -7,6 +7,8 @@ from fractions import Fraction
 import pytest
 import timed_facts
 
+from pptrace.analysis.phases import phases
+from pptrace.analysis.report import Report
 from pptrace.costs import Costs, values
 from pptrace.errors import LimitError, ParameterError
 from pptrace.model import OpKind, Schedule
@@ -56,6 +58,28 @@ def test_three_steps_of_p4_m4_beside_1f1b_with_its_flush() -> None:
     for rank in range(4):
         steady = [span for span in streamed.spans(rank) if span.start >= 7 and span.end <= 23]
         assert sum(span.end - span.start for span in steady) == 16
+
+
+def test_phases_without_a_flush_are_of_all_steps() -> None:
+    """P4 M4, two steps: rank r runs P-r forwards before its first backward, as many backwards after its last forward, and the
+    rest of its 16 ops in pairs; the last stage alternates from 3 on, its eighth forward from 17 to 18."""
+    unit = Costs(values(1), values(1))
+    streamed = phases(simulate_schedule(build("pipedream", Params(4, 4, num_steps=2)), unit))
+    assert [rank[1:4] for rank in streamed.ranks] == [(4, 8, 4), (3, 10, 3), (2, 12, 2), (1, 14, 1)]
+    assert (streamed.warmup_until, streamed.drain_from) == (4, 18)
+    flushed = phases(simulate_schedule(with_updates(build("1f1b", Params(4, 4)), 2), unit))
+    assert [rank[1:4] for rank in flushed.ranks] == [(4, 0, 4), (3, 2, 3), (2, 4, 2), (1, 6, 1)]
+    assert (flushed.warmup_until, flushed.drain_from) == (4, 10)
+
+
+@pytest.mark.parametrize("name", ["1f1b", "pipedream", "pipedream-2bw"])
+def test_what_it_is_often_taken_for_is_told_in_every_report(name: str) -> None:
+    other = "1f1b" if name.startswith("pipedream") else "pipedream"
+    report = Report(simulate_schedule(build(name, Params(4, 4))))
+    told = [sentence for sentence in report.assumptions if sentence.startswith("not ")]
+    assert len(told) == 1
+    assert told[0].startswith(f"not {other}, which ")
+    assert ("flush" in told[0], "weight version" in told[0]) == (True, True)
 
 
 def test_an_update_takes_its_time_between_ops() -> None:
