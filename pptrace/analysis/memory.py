@@ -6,15 +6,17 @@ Releases come before allocations at equal times. What is counted is said beside 
 from __future__ import annotations
 
 from collections import defaultdict
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.analysis.lifetimes import ACTIVATION, INPUT, Lifetime
 from pptrace.model import OpKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
+    from pptrace.model import Schedule
     from pptrace.timeline import Timeline
 
 COUNTED = "saved activations; send and receive buffers, gradients and weights not counted"
@@ -46,7 +48,7 @@ class Memory:
         self.counted = COUNTED_RECOMPUTE if self.recomputes else COUNTED
         self.bound = timeline.schedule.num_ranks
         self.begin = min(timeline.starts, default=0)
-        self.unit = "activations" if timeline.schedule.num_chunks == 1 else "chunk activations"
+        self.unit = unit_of(timeline.schedule)
         self._held: dict[tuple[str, int], list[tuple[int, int]]] = {}
         self.peaks = tuple(self.peak(rank) for rank in range(self.num_ranks))
         self.input_peaks = tuple(self.peak(rank, INPUT) for rank in range(self.num_ranks)) if self.recomputes else ()
@@ -101,3 +103,48 @@ def _running(changes: dict[int, int]) -> list[tuple[int, int]]:
         if not curve or curve[-1][1] != total:
             curve.append((tick, total))
     return curve
+
+
+def unit_of(schedule: Schedule) -> str:
+    """What the counts are counts of."""
+    return "activations" if schedule.num_chunks == 1 else "chunk activations"
+
+
+def activations_held(timeline: Timeline, rank: int) -> Iterator[tuple[int, int]]:
+    """The curve `Memory.held(rank)`, made as the rank's list is walked: for those who stream, and keep no lifetimes."""
+    schedule, starts, ends = timeline.schedule, timeline.starts, timeline.ends
+    where, kinds = timeline.dependencies.where, schedule.kinds()
+    block = schedule.num_stages * schedule.num_microbatches * schedule.num_steps
+
+    def exists(kind: OpKind, owner: int) -> bool:
+        return kind in kinds and where[kind * block + owner] >= 0
+
+    begin, final = min(starts, default=0), max(ends, default=0)
+    changes: list[tuple[int, int]] = []  # a heap of (tick, change), those that are not past
+    total, tick, told = 0, begin, -1
+    for position in schedule.positions(rank):
+        while changes and changes[0][0] < starts[position]:
+            now, change = heappop(changes)
+            if now != tick:
+                if total != told:
+                    yield tick, total
+                    told = total
+                tick = now
+            total += change
+        kind, owner = divmod(schedule.codes[position], block)
+        if kind == OpKind.R or (kind == OpKind.F and not exists(OpKind.R, owner)):
+            heappush(changes, (starts[position], 1))
+            if not exists(OpKind.B, owner) and not exists(OpKind.W, owner):
+                heappush(changes, (final, -1))
+        elif kind == OpKind.B or (kind == OpKind.W and not exists(OpKind.B, owner)):
+            heappush(changes, (ends[position], -1))
+    while changes:
+        now, change = heappop(changes)
+        if now != tick:
+            if total != told:
+                yield tick, total
+                told = total
+            tick = now
+        total += change
+    if total != told:
+        yield tick, total

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pptrace.cli.options import ScheduleOptions, common_options, output_options, schedule_options, source_argument
+from pptrace.cli.options import ScheduleOptions, common_options, complete_source, output_options, schedule_options
 from pptrace.cli.output import deliver, note, warn
-from pptrace.cli.source import load
+from pptrace.cli.source import load, load_run
 from pptrace.errors import ParameterError
 from pptrace.formats import FORMATS, by_suffix
 from pptrace.formats import load as load_format
 from pptrace.printable import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pptrace.cli.source import Loaded
 
 ORDER_FORMATS = ("torch-compute", "torch-comms")
@@ -22,20 +24,33 @@ RECEIVES = ("early", "deferred", "inline")
 
 
 @click.command()
-@source_argument
+@click.argument("sources", metavar="NAME|FILE|- ...", nargs=-1, required=True, shell_complete=complete_source)
 @schedule_options
 @click.option(
     "--recv",
     type=click.Choice(RECEIVES),
     help="Add messages: early and deferred as PyTorch lowers a schedule, inline right before use. Default early.",
 )
+@click.option(
+    "--time-unit",
+    metavar="TIME",
+    help="How long a unit of time is in a Chrome trace: us, 2.5ms. Default: the unit of the costs, else 1ms.",
+)
 @output_options()
 @common_options
-def command(source: str, options: ScheduleOptions, recv: str | None, to: str | None, output: str | None) -> None:
+def command(
+    sources: tuple[str, ...],
+    options: ScheduleOptions,
+    recv: str | None,
+    time_unit: str | None,
+    to: str | None,
+    output: str | None,
+) -> None:
     """Read a schedule, a trace or a file in any format and write it in another, by suffix or --from and --to.
 
     What the new format cannot carry is said once, on stderr. A file with messages stays one with messages, as it is, unless
-    --recv makes them anew or --to torch-compute takes them off.
+    --recv makes them anew or --to torch-compute takes them off. Several files, or a directory, are the profiler traces of
+    one run, one of each rank.
 
     \b
     Examples:
@@ -43,15 +58,23 @@ def command(source: str, options: ScheduleOptions, recv: str | None, to: str | N
       pptrace convert schedule.csv -o lowered.csv --recv deferred
       pptrace convert zb-h1 -P 4 -M 8 -o zb.csv
       pptrace convert interleaved -P 4 -M 8 -v 2 --to torch-comms
+      pptrace convert 1f1b -P 4 -M 8 -o run.perfetto.json
+      pptrace convert run.rank0.json run.rank1.json -o run.json
     """
-    loaded = load(source, options)
+    loaded = load(sources[0], options) if len(sources) == 1 else load_run(list(sources), ", ".join(sources), options)
     chosen = _format(to, output, recv, loaded)
+    if time_unit is not None and chosen != "chrome":
+        message = f"--time-unit is for Chrome traces, not for {chosen}; say --to chrome, or leave it out"
+        raise ParameterError(message)
     for finding in loaded.findings:
         warn(finding)
+    content: str | bytes | Iterable[bytes]
     if chosen in ORDER_FORMATS:
         content, remarks = _order(loaded, chosen, recv)
     elif chosen == "grid":
         content, remarks = _grid(loaded)
+    elif chosen == "chrome":
+        content, remarks = load_format(chosen).write(loaded.report(), time_unit=time_unit), _left_out(loaded)
     else:
         content, remarks = load_format(chosen).write(loaded.report()), _left_out(loaded)
     if remarks:

@@ -166,11 +166,33 @@ def load(source: str, options: ScheduleOptions, *, keep_unknown: bool = False) -
     if source == "-":
         return _file("-", "standard input", read_stdin(), options, keep_unknown)
     if is_path(source):
+        if os.path.isdir(source):
+            return load_run(_files_in(source), source, options)
         return _file(source, source, read_file(source), options, keep_unknown)
     near = nearest(name, list(REGISTRY))
     hint = f"did you mean {near}?" if near else "`pptrace schedules` lists the names"
     message = f"no schedule is called {printable(name, 60)!r}; {hint} (a file is written with its suffix, or ./)"
     raise ParameterError(message)
+
+
+def load_run(paths: list[str], label: str, options: ScheduleOptions) -> Loaded:
+    """The run whose ranks wrote the files `paths`, one each. Raises as `load` does."""
+    from pptrace import formats  # noqa: PLC0415  (a registered name reads nothing)
+
+    _require_no_sizes(label, options)
+    files = ((printable(path, 200), read_file(path)) for path in paths)  # one at a time in memory
+    return _read(formats.read_files(files, options.from_format, **_reading(options)), label, options)
+
+
+def _files_in(folder: str) -> list[str]:
+    """The JSON files of a directory, by name. Raises `ParameterError` where there are none."""
+    found = sorted(name for name in os.listdir(folder) if name.lower().endswith(".json"))
+    if not found:
+        message = (
+            f"{printable(folder, 60)}: a directory without .json files; give a file, or the directory of a run's traces"
+        )
+        raise ParameterError(message)
+    return [os.path.join(folder, name) for name in found]
 
 
 def split_name(source: str) -> tuple[str, list[str]]:
@@ -293,16 +315,29 @@ def _costs_file(options: ScheduleOptions) -> CostsFile | None:
 
 
 def _file(path: str, label: str, data: bytes, options: ScheduleOptions, keep_unknown: bool) -> Loaded:
+    _require_no_sizes(label, options)
+    from pptrace import formats  # noqa: PLC0415  (a registered name reads nothing)
+
+    extra = _reading(options)
+    if keep_unknown:
+        extra["keep_unknown"] = True
+    return _read(formats.read(data, label if path == "-" else path, options.from_format, **extra), label, options)
+
+
+def _require_no_sizes(label: str, options: ScheduleOptions) -> None:
+    """Refuse options that make a registered schedule: a file brings its own order."""
     flags = given(options, SIZE_FIELDS)
     if flags:
         message = f"{flags[0]} makes a registered schedule; {printable(label, 60)} brings its own order; leave it out"
         raise ParameterError(message)
-    from pptrace import formats  # noqa: PLC0415  (a registered name reads nothing)
 
-    extra: dict[str, object] = {} if options.letter_b is None else {"letter": options.letter_b}
-    if keep_unknown:
-        extra["keep_unknown"] = True
-    document = formats.read(data, label if path == "-" else path, options.from_format, **extra)
+
+def _reading(options: ScheduleOptions) -> dict[str, object]:
+    """What is said of how to read a file."""
+    return {} if options.letter_b is None else {"letter": options.letter_b}
+
+
+def _read(document: Document, label: str, options: ScheduleOptions) -> Loaded:
     limit = options.max_ops or DEFAULT_MAX_OPS
     num_ops = _num_ops(document)
     if num_ops > limit:

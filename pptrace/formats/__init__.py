@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pptrace.errors import FormatError, ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from pptrace.listing import Listing
     from pptrace.model import Schedule
     from pptrace.timeline import Timeline
@@ -54,6 +56,12 @@ class Format(NamedTuple):
 FORMATS: dict[str, Format] = {
     "json": Format("trace_json", "pptrace trace, one JSON document", (".json",)),
     "jsonl": Format("trace_jsonl", "pptrace trace, a header line and an event a line", (".jsonl", ".ndjson")),
+    "chrome": Format(
+        "chrome_trace",
+        "Chrome trace events, for Perfetto; profiler traces, one file or one a rank",
+        (".perfetto.json", ".chrome.json"),
+        has_letters=True,
+    ),
     "torch-compute": Format("torch_csv", "PyTorch schedule CSV, compute ops", (".csv",), has_letters=True),
     "torch-comms": Format("torch_csv", "PyTorch schedule CSV with messages and sharding (--recv)", has_letters=True),
     "grid": Format(
@@ -68,7 +76,8 @@ FORMATS: dict[str, Format] = {
     "tikz": Format("render.tikz", "a figure for LaTeX, alone or by \\input", (".tex", ".tikz"), reads=False),
     "md": Format("render.markdown", "the report as Markdown", (".md", ".markdown"), reads=False),
 }
-"""Name to format, in the order of listings; the first with a suffix is what that suffix means on output."""
+"""Name to format, in the order of listings; the first with a suffix is what that suffix means on output (the longer of two
+suffixes that fit: `x.perfetto.json` is no trace of pptrace)."""
 
 
 def load(name: str) -> Any:
@@ -87,10 +96,14 @@ def load(name: str) -> Any:
 def by_suffix(path: str, *, writing: bool = False) -> str | None:
     """The format that a file's suffix stands for, or None."""
     lowered = path.lower()
-    for name, format_ in FORMATS.items():
-        if (format_.writes if writing else format_.reads) and lowered.endswith(format_.suffixes or ("\0",)):
-            return name
-    return None
+    fitting = [
+        (len(suffix), name)
+        for name, format_ in FORMATS.items()
+        if (format_.writes if writing else format_.reads)
+        for suffix in format_.suffixes
+        if lowered.endswith(suffix)
+    ]
+    return max(fitting, key=lambda found: found[0], default=(0, None))[1]
 
 
 def guess(data: bytes, path: str) -> str:
@@ -111,7 +124,7 @@ def _by_content(data: bytes) -> str | None:
     if head.startswith(b"{") and b'"pptrace.trace/' in head[:200] and _is_lines(data):
         return "jsonl"
     if head.startswith((b"{", b"[")):
-        return "json" if b'"pptrace.trace/' in head else None
+        return "json" if b'"pptrace.trace/' in head else "chrome" if _is_chrome(data, head) else None
     return _order_by_content(head)
 
 
@@ -120,6 +133,11 @@ def _is_lines(data: bytes) -> bool:
     start = len(data) - len(data.lstrip(b"\xef\xbb\xbf \t\r\n")) if data[:1] != b"{" else 0
     end = data.find(b"\n", start)
     return end > 0 and data[start:end].rstrip().endswith(b"}") and bool(data[end:].strip())
+
+
+def _is_chrome(data: bytes, head: bytes) -> bool:
+    """Whether JSON is a list of events, or an object that has them, anywhere: profilers write much before them."""
+    return bool(re.match(rb"\[\s*\{", head)) or b'"traceEvents"' in data
 
 
 def _order_by_content(head: bytes) -> str | None:
@@ -157,3 +175,22 @@ def read(data: bytes, name: str, format_name: str | None = None, **options: Any)
         message = f"{name}: {error}"
         raise FormatError(message) from None
     return found if isinstance(found, Document) else Document(None, listing=found, notes=found.notes)
+
+
+def read_files(files: Iterable[tuple[str, bytes]], format_name: str | None = None, **options: Any) -> Document:
+    """Read the files of one run, (name, bytes), of which each rank wrote one. Only Chrome traces are written so."""
+    options.pop("keep_unknown", None)
+
+    def checked() -> Iterator[tuple[str, bytes]]:
+        for name, data in files:
+            if not data.strip(b"\xef\xbb\xbf \t\r\n"):
+                message = f"{name}: the input is empty"
+                raise FormatError(message)
+            chosen = format_name or guess(data, name)
+            if chosen != "chrome":
+                message = f"{name}: is {chosen}; several files are one run where they are profiler traces of its ranks"
+                raise FormatError(message)
+            yield name, data
+
+    found: Document = load("chrome").read_files(checked(), **options)
+    return found

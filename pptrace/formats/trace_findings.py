@@ -32,6 +32,8 @@ def findings(trace: Trace, timeline: Timeline) -> Iterator[str]:
 
 
 def _dependencies(trace: Trace, timeline: Timeline, names: Sequence[str]) -> Iterator[str]:
+    if all(isinstance(event.after, msgspec.UnsetType) for event in trace.events):
+        return
     made = {event.id: event for event in trace_sections.events(timeline, names)}
     for i, event in enumerate(trace.events):
         rule = made[event.id].after

@@ -30,9 +30,12 @@ T = TypeVar("T")
 REMEDY = "`pptrace schema` prints the format"
 
 
-def decoded(data: bytes, shape: type[T], source: str, *, line: int = 0) -> T:
+def decoded(
+    data: bytes, shape: type[T], source: str, *, line: int = 0, unique_keys: bool = True, remedy: str = REMEDY
+) -> T:
     """`data` as a struct of type `shape`. Raises `FormatError` with the place for what is not JSON, for a duplicate key
-    and for a missing, mistyped or out-of-range field. `line` is the number of the line, in formats of many."""
+    and for a missing, mistyped or out-of-range field. `line` is the number of the line, in formats of many.
+    `unique_keys=False`: whoever reads on looks for duplicate keys where they matter."""
     prefix = f"{source}: line {line}: " if line else f"{source}: "
     if len(data) > MAX_BYTES:
         message = f"{prefix}{len(data):,} bytes are over the limit of {MAX_BYTES:,}; is it the right file?"
@@ -44,18 +47,19 @@ def decoded(data: bytes, shape: type[T], source: str, *, line: int = 0) -> T:
         raise FormatError(message) from None
     try:
         found = msgspec.json.decode(text, type=shape)
-        _refuse_duplicate_keys(text, prefix)
+        if unique_keys:
+            _refuse_duplicate_keys(text, prefix)
     except msgspec.ValidationError as error:
-        _refuse_invalid(error, prefix)
+        _refuse_invalid(error, prefix, remedy)
     except msgspec.DecodeError as error:
         _refuse_broken(error, text, prefix, 0 if line else 1)
     except RecursionError:
-        message = f"{prefix}lists in lists without end; {REMEDY}"
+        message = f"{prefix}lists in lists without end; {remedy}"
         raise FormatError(message) from None
     return found
 
 
-def _refuse_invalid(error: msgspec.ValidationError, prefix: str) -> NoReturn:
+def _refuse_invalid(error: msgspec.ValidationError, prefix: str, remedy: str) -> NoReturn:
     """`Expected `int`, got `str` - at `$.events[3].end`` becomes `$.events[3].end: expected int, got str`."""
     what, _, place = str(error).partition(" - at ")
     what = printable(what.replace("`", ""), 300)
@@ -63,7 +67,7 @@ def _refuse_invalid(error: msgspec.ValidationError, prefix: str) -> NoReturn:
     if where == "$.schema" or "missing required field schema" in what:
         what = f"the schema must be {SCHEMA!r}; is it a pptrace trace, of this version"
         raise FormatError(f"{prefix}{where}: {what}?") from None
-    raise FormatError(f"{prefix}{where}: {what[:1].lower()}{what[1:]}; {REMEDY}") from None
+    raise FormatError(f"{prefix}{where}: {what[:1].lower()}{what[1:]}; {remedy}") from None
 
 
 def _refuse_broken(error: msgspec.DecodeError, text: str, prefix: str, first_line: int) -> NoReturn:
@@ -239,14 +243,16 @@ def _order(given: Sequence[Event], placement: Placement) -> _Order:
     flat: list[int] = []
     for indices in by_rank:
         indices.sort(key=lambda i: (given[i].start, given[i].end))
-        for before, i in pairwise(indices):
-            one, other = given[before], given[i]
+        latest = indices[0] if indices else 0  # the one that ends last: of an overlapped pair either may
+        for i in indices[1:]:
+            one, other = given[latest], given[i]
             if other.start < one.end and (isinstance(one.block, msgspec.UnsetType) or one.block != other.block):
                 _fail(
                     f"$.events[{i}].start",
                     f"{other.id} starts at {other.start}, while rank {one.rank} runs {one.id} until {one.end}; "
                     "a rank runs one op at a time",
                 )
+            latest = i if other.end >= one.end else latest
         flat += indices
         starts.append(len(flat))
     return _Order(flat, starts)
