@@ -1,14 +1,14 @@
-"""`pptrace schedules`: what the registry knows, as a table or as JSON."""
+"""`pptrace schedules`: what the registry knows, as text, as a Markdown table or as JSON."""
 
 from __future__ import annotations
 
 import json
+import os
 
 import click
 
 from pptrace.cli.options import common_options, output_options
 from pptrace.cli.output import deliver
-from pptrace.errors import ParameterError
 from pptrace.schedules.registry import Entry, entry, names
 
 LINES = (
@@ -20,10 +20,13 @@ LINES = (
     ("source", "source"),
 )
 
+FORMATS = ("text", "md", "json")
+SUFFIXES = {".json": "json", ".md": "md", ".markdown": "md"}
+
 
 @click.command()
 @click.argument("name", required=False)
-@output_options("text", "json")
+@output_options(*FORMATS)
 @common_options
 def command(name: str | None, to: str | None, output: str | None) -> None:
     """List the schedules that pptrace knows (or one NAME): what they are, what they need, their closed forms, their source.
@@ -35,15 +38,18 @@ def command(name: str | None, to: str | None, output: str | None) -> None:
     Examples:
       pptrace schedules
       pptrace schedules zb-h1
+      pptrace schedules -t md
     """
     chosen = [entry(name)] if name else [entry(known) for known in names()]
-    if to == "json" or (to is None and output is not None and output.lower().endswith(".json")):
+    form = to or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
+    if form == "json":
         text = json.dumps([as_json(found) for found in chosen], indent=2) + "\n"
-    elif to in (None, "text"):
-        text = "\n".join(paragraph(found) for found in chosen)
+    elif form == "md":
+        from pptrace.render.schedule_table import schedule_table  # noqa: PLC0415  (a listing of text draws no table)
+
+        text = schedule_table(chosen)
     else:
-        message = f"--to {to}: a listing is text or json"
-        raise ParameterError(message)
+        text = "\n".join(paragraph(found) for found in chosen)
     deliver(text, output)
 
 

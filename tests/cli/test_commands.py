@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -13,6 +14,7 @@ from running import answer, run
 
 from pptrace import __version__
 from pptrace.cli import COMMANDS, main
+from pptrace.render.schedule_table import schedule_table
 from pptrace.schedules.registry import entry, names
 
 
@@ -107,6 +109,13 @@ def test_the_listing_of_schedules_has_all_of_them_with_what_they_need() -> None:
     assert [item["name"] for item in found] == names()
     assert found[names().index("1f1b")]["closed_forms"]["peak"] == "min(M, P-r)"
     assert answer("schedules", "zb-h1").startswith("zb-h1: ")
+
+
+def test_the_listing_as_a_markdown_table(tmp_path: Path) -> None:
+    assert answer("schedules", "-t", "md") == schedule_table(map(entry, names()))
+    file = tmp_path / "list.md"
+    assert answer("schedules", "zb-v", "-o", str(file)) == ""
+    assert file.read_text().splitlines()[2].startswith("| `zb-v` | ")
 
 
 def test_a_misspelt_word_is_answered_with_the_nearest() -> None:
