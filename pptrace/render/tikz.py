@@ -24,8 +24,9 @@ POINTS = 0.75
 """Big points in a pixel."""
 MOST_PIXELS = 18_000
 """TeX knows no length above 16384 pt."""
-MOST_OPS = 20_000
-"""More do not fit into pdflatex's memory as Debian sets it."""
+MOST_THINGS = 12_000
+"""Ops, arrows, bars and numbers; more do not fit into pdflatex's memory as Debian sets it (measured: 4,096 ops with
+arrows and curve fit, 6,144 do not)."""
 
 _PATTERN = {
     OpKind.B: "north east lines",
@@ -78,7 +79,7 @@ _PREAMBLE = r"""\makeatletter
 def tikz_figure(report: Report, options: FigureOptions | None = None) -> str:
     """The figure as a `tikzpicture`, for a document that has loaded tikz and its library patterns.
 
-    Raises `ParameterError` as `figure` does, `LimitError` for more ops than TeX can hold.
+    Raises `ParameterError` as `figure` does, `LimitError` for more than TeX can hold.
     """
     return tikz_of(_drawn(report, options))
 
@@ -103,9 +104,16 @@ def write(report: Report, options: FigureOptions | None = None) -> bytes:
 def _drawn(report: Report, options: FigureOptions | None) -> Figure:
     options = options or FigureOptions()
     drawn = figure(report, options)
-    ops = sum(len(row.boxes) for row in drawn.rows)
-    if ops > MOST_OPS:
-        message = f"{ops:,} ops are more than TeX holds ({MOST_OPS:,}); use svg, or --window and --only-ranks"
+    things = len(drawn.arrows) + sum(
+        [len(row.boxes) for row in drawn.rows]
+        + [len(row.bars) for row in drawn.lives]
+        + [len(row.numbers) for row in drawn.curves]
+    )
+    if things > MOST_THINGS:
+        message = (
+            f"{things:,} ops, arrows, lifetimes and numbers are more than TeX's memory holds ({MOST_THINGS:,}); "
+            "use svg, or show less with --window and --only-ranks"
+        )
         raise LimitError(message)
     return drawn if drawn.width <= MOST_PIXELS else figure(report, options._replace(width=MOST_PIXELS))
 
