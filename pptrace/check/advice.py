@@ -84,7 +84,7 @@ def _as_interleaved(schedule: Schedule) -> Schedule | None:
 def _warmup(schedule: Schedule, costs: Costs) -> Iterator[Finding]:
     """1f1b with a warm-up of P-r forwards instead of P-1-r."""
     num_ranks, num = schedule.num_ranks, schedule.num_microbatches
-    if schedule.num_stages != num_ranks or schedule.kinds() != {OpKind.F, OpKind.B} or num <= 1:
+    if schedule.num_stages != num_ranks or schedule.kinds() != {OpKind.F, OpKind.B} or num <= 2:
         return
     coder = Coder(num_ranks, num)
     runs = [(coder.run(OpKind.F, stage), coder.run(OpKind.B, stage)) for stage in range(num_ranks)]

@@ -94,7 +94,7 @@ class Messages:
     def _without_peer(self) -> list[int]:
         """Take out messages that no other rank can send or take; give back those with a wrong microbatch number."""
         program = self.program
-        open_rows = set()
+        open_rows: set[tuple[OpKind, int]] = set()
         for lane in lanes(program):
             open_rows |= {(lane.send, lane.sender), (lane.receive, lane.receiver)}
         rows = {row for row in set(map(program.width.__rfloordiv__, program.codes)) if row >= 0}
@@ -111,7 +111,15 @@ class Messages:
             self._say("message-without-peer", positions[0], f"{some_of(names)}: {self._why_closed(kind, stage)}", names)
             for position in positions:
                 self.structure.take_out(position)
-        return self.structure.message_strays
+        return [position for position in self.structure.message_strays if self._has_lane(position, open_rows)]
+
+    def _has_lane(self, position: int, open_rows: set[tuple[OpKind, int]]) -> bool:
+        """Whether a message with a wrong number is of a row that has messages; if not, that is its fault."""
+        op = self.program.flat[position]
+        if op is None or (op.kind, op.stage) in open_rows:
+            return op is not None
+        self._say("message-without-peer", position, f"{op}: {self._why_closed(op.kind, op.stage)}", (str(op),))
+        return False
 
     def _why_closed(self, kind: OpKind, stage: int) -> str:
         program = self.program

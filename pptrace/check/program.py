@@ -67,7 +67,7 @@ class Program:
         self.options: dict[str, str | int] = {}
         self.early_recompute = False
         self.joint_update = True
-        self._seconds: list[int] | None = None
+        self._seconds = sorted(start + 1 for start in pairs)  # as written, also where a pair is broken up later
 
     @property
     def num_ranks(self) -> int:
@@ -112,8 +112,6 @@ class Program:
         """Where an op stands; the position of a cell counts an overlapped pair once."""
         rank = self.rank_at(position)
         first = self.rank_starts[rank]
-        if self._seconds is None:
-            self._seconds = sorted(start + 1 for start in self.pairs)
         index = position - first - (bisect_right(self._seconds, position) - bisect_right(self._seconds, first - 1))
         cell = self.rows[rank][index] if self.rows is not None else None
         return Place(rank, index, cell.line if cell else 0, cell.column if cell else 0)
@@ -247,10 +245,13 @@ def _sizes(ops: list[Op], wanted: int | None) -> tuple[tuple[int, int, int], lis
     kinds = list(map(int, map(itemgetter(1), ops)))
     numbers = [number or 0 for number in map(itemgetter(2), ops)]
     num_steps = max(map(itemgetter(3), ops)) + 1
-    span, most = max(stages) + 1, max(numbers) + 1
+    span, most = max(max(stages), 0) + 1, max(max(numbers), 0) + 1
     lowest = min(min(stages), min(numbers), min(map(itemgetter(3), ops)))
     packed = [(kind * span + stage) * most + n for kind, stage, n in zip(kinds, stages, numbers, strict=True)]
-    distinct = Counter(map(most.__rfloordiv__, set(packed)))
+    counted = (
+        packed if lowest >= 0 else [row for row, op in zip(packed, ops, strict=True) if min(op[0], op[2] or 0) >= 0]
+    )
+    distinct = Counter(map(most.__rfloordiv__, set(counted)))
     work = {divmod(row, span): count for row, count in distinct.items() if row // span <= OpKind.I}
     if not work:  # nothing but messages or updates: take the numbers as they are
         work = {divmod(row, span): count for row, count in distinct.items()}
@@ -259,7 +260,7 @@ def _sizes(ops: list[Op], wanted: int | None) -> tuple[tuple[int, int, int], lis
     for (kind, stage), count in work.items():
         (forwards if kind == OpKind.F else backwards)[stage] += count
     votes = Counter([*forwards.values(), *backwards.values()])
-    num = wanted if wanted is not None and wanted in votes else max(votes, key=lambda count: (votes[count], count))
+    num = wanted if wanted is not None and wanted in votes else max(votes, key=lambda n: (votes[n], n), default=1)
     real = [
         stage for stage in {*forwards, *backwards} if 2 * max(forwards[stage], backwards[stage]) >= num and stage >= 0
     ]

@@ -77,7 +77,8 @@ def execute(events: Events) -> Stuck | None:
             i += 1
         at[rank] = i
         if i < stop:
-            sleepers[owner[awaited]].append((awaited, rank))
+            if owner[awaited] != rank:  # what comes later in its own list can wake nobody
+                sleepers[owner[awaited]].append((awaited, rank))
             reached[rank] = (blocks.get(i, i + 1)) if posts[i] else i
         else:
             reached[rank] = stop
@@ -99,7 +100,7 @@ def _unmet(
             if awaited >= 0:
                 other = owner[awaited]
                 if other == rank:
-                    if awaited >= first:
+                    if awaited >= (end if events.posts[awaited] else first):
                         found.append((i, awaited))
                 elif reached[other] <= awaited:
                     found.append((i, awaited))

@@ -221,6 +221,7 @@ class Structure:
         for first in sorted(program.pairs):
             codes = program.codes[first], program.codes[first + 1]
             if GONE in codes:
+                program.pairs -= {first}
                 continue
             (one, stage, number), (two, stage_2, number_2) = map(program.split, codes)
             kinds = {one, two}
@@ -228,8 +229,6 @@ class Structure:
             if fit and (stage, number) != (stage_2, number_2):
                 continue
             names = program.text(first), program.text(first + 1)
-            if fit and self.excused.intersection(codes):
-                continue
             why = "the backward waits for that forward" if fit else "a pair is one forward and one backward"
             program.pairs -= {first}
             self.report("odd-pair", first, f"{names[0]} and {names[1]} cannot run as one block: {why}", ops=names)
