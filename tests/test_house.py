@@ -37,6 +37,7 @@ LAYERS = (
     ("check", "proof"),
     ("formats",),
     ("render",),
+    ("lesson",),
     ("api",),
     ("cli",),
     ("", "__main__"),

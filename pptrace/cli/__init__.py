@@ -42,6 +42,7 @@ COMMANDS = {
     "convert": "from one format to another",
     "prove": "gradients against the unsplit step, exactly",
     "schedules": "the schedules that pptrace knows",
+    "handout": "a lesson page for a class, or an exercise with its answers",
     "queue": "the queue lab: a fluid queue, to think about outstanding work",
     "schema": "the JSON Schema of a trace",
 }

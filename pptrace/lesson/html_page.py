@@ -1,0 +1,109 @@
+"""A page as one HTML file: offline, without a script it can be read and printed, with one its figures answer. It owns the
+markup and the page's own style; figures, the script and the colours are the renderers'."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pptrace.lesson.document import Break, Bullets, Drawing, Folded, Formula, Heading, Paragraph
+from pptrace.lesson.pictures import laid_out
+from pptrace.lesson.tabular import numeric_columns
+from pptrace.render.html import interactive_figure, page, paragraph, script_of
+from pptrace.render.measure import number
+from pptrace.render.svg import svg_of, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pptrace.lesson.document import Block, Document
+    from pptrace.render.tables import Table
+
+STYLE = """
+main{max-width:1100px}
+main>p,main>ul,main>ol,details>p,details>ol,.sheet>p,.formula{max-width:46em}
+li{margin:0 0 4px}ol{padding-left:1.6em}ul{padding-left:1.3em}
+.formula{margin:10px 0 12px;padding:8px 14px;border-left:3px solid currentColor;overflow-x:auto}
+.formula div{white-space:nowrap}
+.sheet{margin:16px 0 18px}
+.sheet>.title{font-weight:600;margin:0 0 5px}
+.sheet table{margin:0 0 4px}
+td.n{white-space:nowrap}
+details{margin:22px 0}summary{font-size:19px;font-weight:600;cursor:pointer}
+@page{margin:16mm}
+@media print{body{font-size:11pt}main{max-width:none}h2{break-after:avoid;margin-top:18px}
+figure,.sheet,.formula,li{break-inside:avoid}.break{break-before:page}
+.scroll{overflow:visible}.scroll table{font-size:9.5pt}th,td{padding-right:9px}
+a{color:inherit}summary{list-style:none}}
+"""
+
+
+def html_page(content: Document) -> str:
+    """The page. Raises `ParameterError` as `figure` does."""
+    alive = [block for block in _drawings(content.blocks) if block.alive]
+    body = [f"<h1>{text(content.title)}</h1>", paragraph(content.subtitle), *map(_html, content.blocks)]
+    script = "\n".join(script_of(block.options.prefix) for block in alive)
+    made = page(content.title, "\n".join(body), content.theme, script)
+    return made.replace("</style>\n</head>", f"{STYLE}</style>\n</head>", 1)
+
+
+def _drawings(blocks: Iterable[Block]) -> list[Drawing]:
+    found: list[Drawing] = []
+    for block in blocks:
+        if isinstance(block, Drawing):
+            found.append(block)
+        elif isinstance(block, Folded):
+            found += _drawings(block.blocks)
+    return found
+
+
+def _html(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"<h2>{text(block.text)}</h2>"
+    if isinstance(block, Paragraph):
+        return paragraph(block.text, "less" if block.less else "")
+    if isinstance(block, Bullets):
+        tag = "ol" if block.numbered else "ul"
+        return f"<{tag}>{''.join(f'<li>{text(item)}</li>' for item in block.items)}</{tag}>"
+    if isinstance(block, Formula):
+        lines = "".join(f"<div>{_math(line)}</div>" for line in block.lines)
+        return f'<div class="formula">{lines}</div>'
+    if isinstance(block, Drawing):
+        return _figure(block)
+    if isinstance(block, Break):
+        return '<div class="break"></div>'
+    if isinstance(block, Folded):
+        inside = "\n".join(map(_html, block.blocks))
+        return f"<details><summary>{text(block.title)}</summary>\n{inside}\n</details>"
+    return _table(block.table)
+
+
+def _math(line: str) -> str:
+    return text(line).replace(" * ", " \u00d7 ").replace("*", "\u202f\u00d7\u202f")
+
+
+def _figure(block: Drawing) -> str:
+    drawn = laid_out(block)
+    captions = [block.caption] if block.caption else []
+    if block.alive:
+        return interactive_figure(block.report, drawn, captions)
+    size = f"width:100%;max-width:{number(drawn.width)}px"
+    svg = svg_of(drawn).replace("<svg ", f'<svg style="{size}" ', 1)
+    words = "".join(map(paragraph, captions))
+    return f'<figure><div class="scroll">{svg}</div><figcaption>{words}</figcaption></figure>'
+
+
+def _table(table: Table) -> str:
+    kinds = [' class="n"' if numeric else "" for numeric in numeric_columns(table)]
+
+    def cells(tag: str, row: tuple[str, ...]) -> str:
+        shown = zip(kinds[1:], row[1:], strict=True)
+        return f"<th>{text(row[0])}</th>" + "".join(f"<{tag}{kind}>{text(cell)}</{tag}>" for kind, cell in shown)
+
+    header = cells("th", table.header)
+    rows = "".join(f"<tr>{cells('td', row)}</tr>\n" for row in table.rows)
+    title = paragraph(table.title[:1].upper() + table.title[1:], "title")
+    notes = "".join(paragraph(note, "less") for note in table.notes)
+    return (
+        f'<div class="sheet">{title}<div class="scroll"><table><thead><tr>{header}</tr></thead><tbody>\n'
+        f"{rows}</tbody></table></div>{notes}</div>"
+    )
