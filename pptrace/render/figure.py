@@ -6,9 +6,11 @@ which names fit; what is drawn is picture.py's, what is computed is analysis/'s.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 from pptrace.errors import ParameterError
 from pptrace.model import OpKind
@@ -53,7 +55,7 @@ class FigureOptions(NamedTuple):
     ranks; `caption`: every assumption and denominator in words. `width` in pixels, None: as wide as the names need. `theme`
     is "auto" (as the reader's system is set), "light" or "dark". `window`, `only_ranks`, `one_based`, `names` are
     those of `RenderOptions`. Ops at the positions of `holes` are drawn without name and kind, for exercises. `prefix` begins
-    every id in the picture: give each its own where several are in one page.
+    every id in the picture; empty: made from what is drawn, so that several figures can stand in one page.
     """
 
     lifetimes: bool = False
@@ -69,7 +71,7 @@ class FigureOptions(NamedTuple):
     one_based: bool = False
     names: str = ""
     holes: frozenset[int] = frozenset()
-    prefix: str = "pp"
+    prefix: str = ""
 
     @property
     def drawing(self) -> RenderOptions:
@@ -226,7 +228,7 @@ def figure(report: Report, options: FigureOptions | None = None) -> Figure:
     return Figure(
         f"{name}, {sizes}",
         description(report, shown.names),
-        options,
+        options if options.prefix else options._replace(prefix=_prefix(name, rows)),
         shown,
         width,
         y + MARGIN,
@@ -247,6 +249,14 @@ def figure(report: Report, options: FigureOptions | None = None) -> Figure:
         arrows,
         tuple(words),
     )
+
+
+def _prefix(name: str, rows: tuple[FigureRow, ...]) -> str:
+    """Letters and digits that another picture hardly has."""
+    boxes = [box for row in rows for box in row.boxes]
+    texts = " ".join([name, *(box.text for box in boxes)]).encode()
+    places = array("d", [box.x for box in boxes]).tobytes()
+    return f"pp{crc32(places, crc32(texts)):08x}"
 
 
 def _room_for_peaks(report: Report, shown: Picture, options: FigureOptions) -> float:

@@ -38,7 +38,7 @@ def html_page(report: Report, options: FigureOptions | None = None) -> str:
     """The whole page. Raises `ParameterError` as `figure` does."""
     options = options or FigureOptions()
     name, sizes = headline(report)
-    drawn = figure(report, options._replace(title=False, caption=False))
+    drawn = figure(report, options._replace(title=False, caption=False, prefix=options.prefix or "pp"))
     names = drawn.picture.names
     ranks = [row.rank for row in drawn.rows]
     body = [
@@ -51,7 +51,7 @@ def html_page(report: Report, options: FigureOptions | None = None) -> str:
         body += ["<h2>Metrics</h2>", metrics_html(tables.metrics(report, names))]
         body += [table_html(table) for table in _tables(report, names, ranks)]
     body += [] if options.caption else [paragraph(report.omitted, "less")]
-    return page(name, "\n".join(body), options.theme, script_of(options.prefix))
+    return page(name, "\n".join(body), options.theme, script_of(drawn.options.prefix))
 
 
 def write(report: Report, options: FigureOptions | None = None) -> bytes:

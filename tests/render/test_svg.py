@@ -66,7 +66,8 @@ def test_it_fetches_nothing():
 
 
 def test_every_kind_but_f_is_hatched():
-    text = svg_figure(simulate("zb-h1", ranks=2, microbatches=2, reduce="1/2", step_time="1/2"))
+    timed = simulate("zb-h1", ranks=2, microbatches=2, reduce="1/2", step_time="1/2")
+    text = svg_figure(timed, FigureOptions(prefix="pp"))
     assert re.findall(r'<pattern id="pp-h(\w+)"', text) == ["I0", "W0", "REDUCE0", "STEP0"]
     root = parsed(text)
     used = {element.get("fill") for element in root.iter(f"{SVG}use")}
@@ -123,15 +124,20 @@ def test_what_a_file_calls_things_stays_text():
     assert text.isprintable() or set(text) - set("\n") == {c for c in text if c.isprintable()}
 
 
+def ids(text: str) -> set[str]:
+    return {element.get("id") or "" for element in parsed(text).iter()} - {""}
+
+
 def test_several_figures_in_one_page_have_their_own_ids():
-    timed = simulate("zb-h1", ranks=2, microbatches=2)
-    found = [
-        {element.get("id") for element in parsed(svg_figure(timed, FigureOptions(prefix=prefix))).iter()} - {None}
-        for prefix in ("a", "b")
-    ]
-    assert found[0] & found[1] == set()
+    one, other = simulate("1f1b", ranks=2, microbatches=2), simulate("gpipe", ranks=2, microbatches=2)
+    assert ids(svg_figure(one)) & ids(svg_figure(other)) == set()
+    assert svg_figure(one) == svg_figure(one)
+    assert ids(svg_figure(one, FigureOptions(prefix="a"))) & ids(svg_figure(one, FigureOptions(prefix="b"))) == set()
+
+
+def test_a_prefix_is_letters_and_digits():
     with pytest.raises(ParameterError, match="the prefix of a figure's ids is a letter and then letters and digits"):
-        svg_figure(timed, FigureOptions(prefix='x" onload="alert(1)'))
+        svg_figure(simulate("1f1b", ranks=1, microbatches=1), FigureOptions(prefix='x" onload="alert(1)'))
 
 
 def test_many_ops_share_few_elements():
