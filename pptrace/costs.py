@@ -110,13 +110,11 @@ class Costs(NamedTuple):
         per_rank = self.reduce if kind is OpKind.REDUCE else self.step_time
         return Fraction(per_rank, placement.stages_per_rank(rank))
 
-    def pair_time(self, forward: Fraction, backward: Fraction, placement: Placement, rank: int) -> Fraction:
-        """The time of an overlapped pair whose two ops alone take `forward` and `backward`."""
-        if self.overlap == "max":
-            return max(forward, backward)
-        if isinstance(self.overlap, Fraction):
-            return self.overlap / (placement.stages_per_rank(rank) if self.forward.per == "rank" else 1)
-        return forward + backward
+    def fixed_pair_time(self, placement: Placement, rank: int) -> Fraction | None:
+        """The time of an overlapped pair on `rank` where it is given; None where it is the sum, or the larger, of its ops'."""
+        if not isinstance(self.overlap, Fraction):
+            return None
+        return self.overlap / (placement.stages_per_rank(rank) if self.forward.per == "rank" else 1)
 
 
 def check_costs(costs: Costs, placement: Placement, num_microbatches: int) -> None:

@@ -15,7 +15,7 @@ an op of the same stage and rank, so that the rank's own order delivers it, or n
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain, repeat
+from itertools import chain
 from operator import gt
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,7 @@ class Dependencies:
         nothing = [NOTHING] * block
         edge = [NOTHING] * width
         # MISSING < NOTHING < any position, so the larger of two places is the one that exists.
-        gradient = b if OpKind.I not in kinds else i if OpKind.B not in kinds else list(map(max, b, i))
+        gradient = b if OpKind.I not in kinds else i if OpKind.B not in kinds else _larger(b, i)
         from_above = gradient[width:] + edge
         saved = f if OpKind.R not in kinds else [at_r if at_r >= 0 else at_f for at_r, at_f in zip(r, f, strict=True)]
         recompute_input = nothing if schedule.early_recompute else from_above
@@ -97,6 +97,11 @@ class Dependencies:
             or (kind in self.schedule.kinds() and min(self._states_by_code[kind]) == MISSING)
             for kind in range(OpKind.B, min(OpKind.R + 1, len(self.where) // block))
         )
+
+
+def _larger(ones: list[int], others: list[int]) -> list[int]:
+    """The larger of each two; written out because it takes half as long as `map(max, ..)`."""
+    return [one if one > other else other for one, other in zip(ones, others, strict=True)]
 
 
 def _where_table(schedule: Schedule, num_kinds: int) -> list[int]:
@@ -234,8 +239,7 @@ def _require_its_copy(schedule: Schedule) -> None:
     for rank in range(schedule.num_ranks):
         positions = schedule.positions(rank)
         codes = schedule.codes[positions.start : positions.stop]
-        copies = {code // width % stages * 2 + (code % num >= first_up) for code in codes}
-        for stage, up in map(divmod, copies, repeat(2)):
+        for stage, up in _copies(schedule, codes):
             home = placement.rank_of(stage, num - 1 if up else 0, num)
             if home != rank:
                 strays = (c % num for c in codes if c // width % stages == stage and (c % num >= first_up) == up)
@@ -244,6 +248,18 @@ def _require_its_copy(schedule: Schedule) -> None:
                     f"rank {home}; in a two-way placement the first half of the microbatches goes down, the others go up"
                 )
                 raise ScheduleError(message)
+
+
+def _copies(schedule: Schedule, codes: list[int]) -> set[tuple[int, bool]]:
+    """The (stage, whether it is the copy that goes up) of which a two-way placement's `codes` are ops."""
+    num, stages = schedule.num_microbatches, schedule.num_stages
+    first_up = (num + 1) // 2
+    if num % 2:
+        width = num * schedule.num_steps
+        return {(code // width % stages, code % num >= first_up) for code in codes}
+    # Both halves of a step are alike in length: one division tells row, step and half, and few numbers are left.
+    halves = set(map(first_up.__rfloordiv__, codes))
+    return {(half // (2 * schedule.num_steps) % stages, half % 2 == 1) for half in halves}
 
 
 def _awaited_text(schedule: Schedule, position: int, is_input: bool) -> str:

@@ -3,10 +3,9 @@ float comes as far."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from fractions import Fraction
-from itertools import pairwise
 from math import lcm
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.costs import check_costs, hop_latency
@@ -14,7 +13,7 @@ from pptrace.errors import ParameterError
 from pptrace.model import BOUNDARY_KINDS, OpKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pptrace.costs import Costs
     from pptrace.model import Placement, Schedule
@@ -54,25 +53,26 @@ def durations(schedule: Schedule, costs: Costs) -> Durations:
         for stage in range(num_stages)
         for up in halves
     }
-    hops = {
-        (stage, up): hop_latency(costs, placement, stage, up=up) for stage in range(num_stages - 1) for up in halves
-    }
-    pair_times = _pair_times(schedule, costs, op_times)
+    hops = (
+        {(stage, up): hop_latency(costs, placement, stage, up=up) for stage in range(num_stages - 1) for up in halves}
+        if costs.has_communication
+        else {}
+    )
+    blocks = _fixed_pair_times(schedule, costs)
     scale = costs.microbatch_scale or _UNSCALED
-    scaled = {time for (kind, _, _), time in times.items() if kind not in BOUNDARY_KINDS}
-    denominators = {(time * factor).denominator for time in scaled for factor in set(scale)}
-    denominators |= {time.denominator for (kind, _, _), time in times.items() if kind in BOUNDARY_KINDS}
-    denominators |= {hop.denominator for hop in hops.values()} | {time.denominator for time in pair_times}
+    denominators = {
+        (time * factor).denominator
+        for kind, time in op_times.distinct()
+        for factor in (_UNSCALED if kind in BOUNDARY_KINDS else set(scale))
+    }
+    denominators |= {hop.denominator for hop in hops.values()} | {time.denominator for time in blocks}
     unit = lcm(*denominators)
 
     by_code = _Filler(schedule, kinds)
     for (kind, stage, up), time in times.items():
         by_code.fill(kind, stage, up, time, _UNSCALED if kind in BOUNDARY_KINDS else scale, unit)
     ticks = by_code.at_positions()
-    for time, positions in pair_times.items():
-        block = int(time * unit)
-        for position in positions:
-            ticks[position] = ticks[position + 1] = block
+    _join_pairs(schedule, costs, ticks, [int(time * unit) for time in blocks])
 
     latencies = None
     if any(hops.values()):
@@ -111,6 +111,10 @@ class _OpTimes:
             self.known[key] = self.costs.op_time(kind, self.placement, stage, rank)
         return self.known[key]
 
+    def distinct(self) -> Iterator[tuple[int, Fraction]]:
+        """(kind, time) of every time that was asked for; those that are alike once."""
+        return ((key[0], time) for key, time in self.known.items())
+
 
 class _Filler:
     """A table by code, filled a (kind, stage) at a time and read by position."""
@@ -120,14 +124,14 @@ class _Filler:
         self.kinds = frozenset(kinds)
         self.width = schedule.num_microbatches * schedule.num_steps
         self.table = [0] * ((max(self.kinds, default=0) + 1) * schedule.num_stages * self.width)
-        self.rows: dict[tuple[Fraction, bool], list[int]] = {}
+        self.rows: dict[tuple[int, int, bool], list[int]] = {}
 
     def fill(self, kind: OpKind, stage: int, up: bool, time: Fraction, scale: Sequence[Fraction], unit: int) -> None:
         """Set all microbatches of (kind, stage) that run on this copy: `time` x `scale` (one factor, or one each)."""
         if kind not in self.kinds:
             return
         num, steps = self.schedule.num_microbatches, self.schedule.num_steps
-        key = (time, scale is _UNSCALED)
+        key = (*time.as_integer_ratio(), scale is _UNSCALED)  # a fraction's own hash takes ten times as long
         if key not in self.rows:
             ticks = [int(time * factor * unit) for factor in scale]
             self.rows[key] = (ticks if len(ticks) == num else ticks * num) * steps
@@ -145,26 +149,19 @@ class _Filler:
         return list(map(self.table.__getitem__, self.schedule.codes))
 
 
-def _pair_times(schedule: Schedule, costs: Costs, op_times: _OpTimes) -> dict[Fraction, list[int]]:
-    """By duration, the first positions of the overlapped pairs that last so long. Both ops of a pair are of one rank."""
-    if not schedule.pairs or costs.overlap == "split":
-        return {}
-    codes, num = schedule.codes, schedule.num_microbatches
-    width = num * schedule.num_steps
-    result: dict[Fraction, list[int]] = {}
-    pairs = sorted(schedule.pairs)
-    for rank, (start, stop) in enumerate(pairwise(schedule.rank_starts)):
-        alike: dict[tuple[int, ...], list[int]] = {}  # by the two rows, and the microbatches where those differ in cost
-        for first in pairs[bisect_left(pairs, start) : bisect_left(pairs, stop)]:
-            a, b = codes[first], codes[first + 1]
-            numbers = (a % num, b % num) if costs.microbatch_scale else ()
-            alike.setdefault((a // width, b // width, *numbers), []).append(first)
-        for key, positions in alike.items():
-            alone = [
-                op_times.at(OpKind(row // schedule.num_stages), row % schedule.num_stages, rank) for row in key[:2]
-            ]
-            if costs.microbatch_scale:
-                alone = [time * costs.microbatch_scale[m] for time, m in zip(alone, key[2:], strict=True)]
-            time = costs.pair_time(alone[0], alone[1], schedule.placement, rank)
-            result.setdefault(time, []).extend(positions)
-    return result
+def _fixed_pair_times(schedule: Schedule, costs: Costs) -> list[Fraction]:
+    """What an overlapped pair lasts on every rank where the costs say so; empty where its ops decide."""
+    if not schedule.pairs or costs.overlap in ("sum", "max", "split"):
+        return []
+    times = [costs.fixed_pair_time(schedule.placement, rank) for rank in range(schedule.num_ranks)]
+    return [time for time in times if time is not None]
+
+
+def _join_pairs(schedule: Schedule, costs: Costs, ticks: list[int], blocks: Sequence[int]) -> None:
+    """Give both ops of every overlapped pair the duration of the block: of its rank, or of the two together."""
+    if costs.overlap == "split":
+        return
+    together = max if costs.overlap == "max" else add
+    for first in schedule.pairs:
+        block = blocks[schedule.rank_at(first)] if blocks else together(ticks[first], ticks[first + 1])
+        ticks[first] = ticks[first + 1] = block

@@ -66,11 +66,10 @@ def test_reduce_and_step_are_shared_like_a_cost_per_rank() -> None:
 
 def test_how_long_a_pair_lasts() -> None:
     loop = Placement.zigzag(4)
-    one, two = Fraction(1), Fraction(2)
-    assert Costs(overlap="sum").pair_time(one, two, loop, 0) == 3
-    assert Costs(overlap="max").pair_time(one, two, loop, 0) == 2
-    assert Costs(overlap=Fraction(5)).pair_time(one, two, loop, 0) == Fraction(5, 2)
-    assert Costs(values(1, per="op"), overlap=Fraction(5)).pair_time(one, two, loop, 0) == 5
+    assert Costs(overlap="sum").fixed_pair_time(loop, 0) is None
+    assert Costs(overlap="max").fixed_pair_time(loop, 0) is None
+    assert Costs(overlap=Fraction(5)).fixed_pair_time(loop, 0) == Fraction(5, 2)
+    assert Costs(values(1, per="op"), overlap=Fraction(5)).fixed_pair_time(loop, 0) == 5
 
 
 @pytest.mark.parametrize(

@@ -43,14 +43,15 @@ def build_dualpipe(params: Params) -> Schedule:
     down, up = slice(0, num // 2), slice(num // 2, num)
     orders: list[list[int]] = []
     pairs: list[int] = []
+    done = 0
     for rank in range(num_ranks):
         lanes = [_Lane.of(coder, rank, down), _Lane.of(coder, num_ranks - 1 - rank, up)]
         if rank >= num_ranks // 2:
             lanes.reverse()
-        order, own_pairs = _eight_steps(lanes[0], lanes[1], num_ranks // 2, min(rank, num_ranks - 1 - rank))
-        first = sum(len(before) for before in orders)
-        pairs += [first + index for index in own_pairs]
+        order, own_pairs = _eight_steps(lanes[0], lanes[1], num_ranks // 2, min(rank, num_ranks - 1 - rank), done)
+        pairs += own_pairs
         orders.append(order)
+        done += len(order)
     return Schedule("dualpipe", Placement.two_way(num_ranks), num, orders, pairs=pairs)
 
 
@@ -66,18 +67,20 @@ def build_dualpipev(params: Params) -> Schedule:
     coder = Coder(2 * num_ranks, num)
     orders: list[list[int]] = []
     pairs: list[int] = []
+    done = 0
     everything = slice(0, num)
     for rank in range(num_ranks):
         lanes = [_Lane.of(coder, stage, everything) for stage in (rank, 2 * num_ranks - 1 - rank)]
-        order, own_pairs = _eight_steps(lanes[0], lanes[1], num_ranks, rank)
-        first = sum(len(before) for before in orders)
-        pairs += [first + index for index in own_pairs]
+        order, own_pairs = _eight_steps(lanes[0], lanes[1], num_ranks, rank, done)
+        pairs += own_pairs
         orders.append(order)
+        done += len(order)
     return Schedule("dualpipev", Placement.zigzag(num_ranks), num, orders, pairs=pairs)
 
 
-def _eight_steps(near: _Lane, far: _Lane, num_ranks: int, rank: int) -> tuple[list[int], list[int]]:
-    """(codes, index of the first op of every overlapped pair) of the rank at distance `rank` from where lane `near` begins.
+def _eight_steps(near: _Lane, far: _Lane, num_ranks: int, rank: int, done: int) -> tuple[list[int], list[int]]:
+    """(codes, position of the first op of every overlapped pair) of the rank at distance `rank` from where lane `near`
+    begins; its list begins at position `done`.
 
     Lane `near` starts its forwards here, lane `far` its backwards; `num_ranks` is the length of the way that lane `near`
     has before it turns (dualpipe: meets the other direction).
@@ -94,15 +97,15 @@ def _eight_steps(near: _Lane, far: _Lane, num_ranks: int, rank: int) -> tuple[li
     order = [*near.f[:ahead], *in_turn(near.f[ahead:near_f], far.f[:turn])]
     order += in_turn(far.i[:below], far.w[:below], far.f[turn:far_f])
     # 4: rounds of two pairs, (near F, far B), (far F, near B)
-    start = len(order)
+    start = done + len(order)
     order += in_turn(near.f[near_f:], far.b[below : below + joint], far.f[far_f : far_f + joint], near.b[:joint])
-    pairs = list(range(start, len(order), 2))
+    pairs = list(range(start, done + len(order), 2))
     if below == 0:  # where the lanes meet, the first B waits for the F beside it
         del pairs[0]
     # 5: (far B), (far F, near B) until the far lane's forwards are used up
-    start = len(order)
+    start = done + len(order)
     order += in_turn(far.b[below + joint : 2 * below + joint], far.f[far_f + joint :], near.b[joint : joint + below])
-    pairs += range(start + 1, len(order), 3)
+    pairs += range(start + 1, done + len(order), 3)
     # 6: the backwards that are left, the second half of them split
     far_left, near_left = far.b[2 * below + joint :], near.b[joint + below : joint + below + turn]
     whole_far, whole_near = (turn + 1) // 2, turn // 2
