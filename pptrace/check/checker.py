@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.check.advice import advice_findings
-from pptrace.check.findings import ERROR, CheckReport, Finding, Place, Verdict, ordered
+from pptrace.check.findings import CheckReport, Finding, Place, Verdict, ordered
+from pptrace.check.kinds import ERROR
 from pptrace.check.messages import Messages
 from pptrace.check.program import Program, from_listing, from_schedule
 from pptrace.check.runs import GROUPINGS, SENDS, Assumptions, compute_of, run_program

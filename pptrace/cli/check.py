@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from pptrace.check.checker import CheckOptions, check
-from pptrace.check.findings import KINDS, CheckReport, Finding, Place, ordered
+from pptrace.check.findings import CheckReport, Finding, Place, ordered
+from pptrace.check.kinds import KINDS
 from pptrace.check.runs import GROUPINGS, SENDS
 from pptrace.cli.costs import costs_of
 from pptrace.cli.errors import BAD_ANSWER, FINE

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pptrace.check.findings import SEVERITIES
+from pptrace.check.kinds import SEVERITIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

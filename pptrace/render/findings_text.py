@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pptrace.check.findings import ADVICE, ERROR, KINDS, SEVERITIES, WARNING
+from pptrace.check.kinds import ADVICE, ERROR, KINDS, SEVERITIES, WARNING
 from pptrace.printable import printable
 
 if TYPE_CHECKING:

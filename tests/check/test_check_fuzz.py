@@ -7,7 +7,7 @@ import random
 import pytest
 
 from pptrace.check.checker import CheckOptions, check
-from pptrace.check.findings import KINDS
+from pptrace.check.kinds import KINDS
 from pptrace.listing import Cell, Listing
 from pptrace.model import KINDS_WITHOUT_MICROBATCH, Op, OpKind
 

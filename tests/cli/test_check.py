@@ -8,7 +8,7 @@ import golden_data
 import pytest
 from running import answer, refusal, run
 
-from pptrace.check.findings import KINDS
+from pptrace.check.kinds import KINDS
 
 RIGHT = "0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n"
 LOST = "0F0,0F1,0B0\r\n1F0,1B0,1F1,1B1\r\n"
