@@ -1,4 +1,4 @@
-"""The table of all kinds of finding: codes, severities, titles and explanations. Codes stay the same from version to version."""
+"""The table of all kinds of finding: codes, severities, titles, explanations. A code stays the same from version to version."""
 
 from __future__ import annotations
 
