@@ -17,9 +17,9 @@ from pptrace.model import OpKind
 from pptrace.printable import printable
 from pptrace.rationals import text_of
 from pptrace.render.figure_arrows import Arrow, arrows_of
-from pptrace.render.figure_strips import CurveRow, LifeRow, curve_rows, life_rows, several_stages
+from pptrace.render.figure_strips import Strips, peak_text, strips
 from pptrace.render.figure_text import Sign, caption, description, headline, signs
-from pptrace.render.measure import Place, em_width, folded_to, name_size
+from pptrace.render.measure import MARGIN, Place, TextLine, em_width, folded_to, name_size
 from pptrace.render.options import RenderOptions
 from pptrace.render.picture import picture
 from pptrace.render.scale import round_above
@@ -41,7 +41,6 @@ SLIDE = 1240.0
 READING = 760.0
 """A picture of few ops is stretched up to this width, an op at most to `WIDEST_OP`."""
 WIDEST_OP = 46.0
-MARGIN = 14.0
 SINGLE, PAIRED = 28.0, 40.0
 """Heights of rows: of ops one at a time, with overlapped pairs above one another."""
 HOLE = "?"
@@ -114,14 +113,6 @@ class AxisMark(NamedTuple):
     text: str
 
 
-class TextLine(NamedTuple):
-    """A line of text; `y` is its baseline."""
-
-    x: float
-    y: float
-    text: str
-
-
 class SignPlace(NamedTuple):
     """A sign of the legend and where it stands: its box is `SIGN` pixels square, its text follows."""
 
@@ -151,9 +142,7 @@ class Figure(NamedTuple):
     panels: tuple[tuple[float, float], ...]
     marks: tuple[AxisMark, ...]
     rows: tuple[FigureRow, ...]
-    headings: tuple[TextLine, ...]
-    lives: tuple[LifeRow, ...]
-    curves: tuple[CurveRow, ...]
+    strips: Strips
     arrows: tuple[Arrow, ...]
     caption: tuple[TextLine, ...]
 
@@ -184,40 +173,22 @@ def figure(report: Report, options: FigureOptions | None = None) -> Figure:
     text_width = (options.width or max(right + beside + MARGIN, READING)) - 2 * MARGIN
     width = max(text_width + 2 * MARGIN, right + beside + MARGIN)
 
-    y = MARGIN
     name, sizes = headline(report)
-    title: list[TextLine] = []
-    subtitle: list[TextLine] = []
-    if options.title:
-        for line in folded_to(name, text_width, TITLE_FONT * 1.1):  # bold letters are wider
-            y += TITLE_FONT + 4
-            title.append(TextLine(MARGIN, y, line))
-        for line in folded_to(sizes, text_width, TEXT_FONT):
-            y += TEXT_FONT + 5
-            subtitle.append(TextLine(MARGIN, y, line))
-        y += 6
+    title, subtitle, y = _titles(name, sizes, text_width) if options.title else ((), (), MARGIN)
+    rows, height = _rows(shown, options, place, font)
     legend: tuple[SignPlace, ...] = ()
     if options.legend:
-        legend, y = _legend(signs(report, shown, arrows=options.arrows, lifetimes=options.lifetimes), text_width, y + 4)
+        found = signs(report, shown, arrows=options.arrows, lifetimes=options.lifetimes)
+        if any(not box.size for row in rows for box in row.boxes):
+            found.append(Sign("words", "names without room are left out"))
+        legend, y = _legend(found, text_width, y + 4)
     axis_y = y + FONT + 6
-    rows, y = _rows(shown, options, place, font, axis_y + 8)
-    headings: list[TextLine] = []
-    panels = [(axis_y + 3, y)]
-    lives: tuple[LifeRow, ...] = ()
-    curves: tuple[CurveRow, ...] = ()
-    if options.lifetimes:
-        by = "stage:microbatch" if several_stages(report) else "microbatch"
-        headings.append(TextLine(MARGIN, y + 26, f"lifetimes of saved activations, by {by}"))
-        panels.append((y + 32, 0.0))
-        lives, y = life_rows(report, shown, place, y + 34)
-        panels[-1] = (panels[-1][0], y)
-    if options.curve:
-        headings.append(TextLine(MARGIN, y + 26, f"{report.memory.unit} held"))
-        headings.append(TextLine(right + 8, y + 26, "peak"))
-        panels.append((y + 32, 0.0))
-        curves, y = curve_rows(report, shown, place, y + 34)
-        panels[-1] = (panels[-1][0], y)
+    top = axis_y + 8
+    rows = tuple(row._replace(top=top + row.top) for row in rows)
+    y = top + height
+    under = strips(report, shown, place, y, lifetimes=options.lifetimes, curve=options.curve)
     arrows = arrows_of(report, shown, rows, place) if options.arrows else ()
+    y = under.bottom
     words: list[TextLine] = []
     if options.caption:
         y += 12
@@ -236,19 +207,30 @@ def figure(report: Report, options: FigureOptions | None = None) -> Figure:
         right,
         per_tick,
         font,
-        tuple(title),
-        tuple(subtitle),
+        title,
+        subtitle,
         legend,
         axis_y,
-        tuple(panels),
+        ((axis_y + 3, top + height), *under.panels),
         _marks(shown, unit, left, per_tick),
         rows,
-        tuple(headings),
-        lives,
-        curves,
+        under,
         arrows,
         tuple(words),
     )
+
+
+def _titles(name: str, sizes: str, width: float) -> tuple[tuple[TextLine, ...], tuple[TextLine, ...], float]:
+    """The lines of title and subtitle, and where they end."""
+    y = MARGIN
+    title, subtitle = [], []
+    for line in folded_to(name, width, TITLE_FONT * 1.1):  # bold letters are wider
+        y += TITLE_FONT + 4
+        title.append(TextLine(MARGIN, y, line))
+    for line in folded_to(sizes, width, TEXT_FONT):
+        y += TEXT_FONT + 5
+        subtitle.append(TextLine(MARGIN, y, line))
+    return tuple(title), tuple(subtitle), y + 6
 
 
 def _prefix(name: str, rows: tuple[FigureRow, ...]) -> str:
@@ -263,9 +245,9 @@ def _room_for_peaks(report: Report, shown: Picture, options: FigureOptions) -> f
     """To the right of the plot, for the curves' peaks."""
     if not options.curve:
         return 0.0
-    unit = report.timeline.ticks_per_unit
-    peaks = (report.memory.peaks[row.rank] for row in shown.rows)
-    return max(em_width(f"{peak.held} from t={text_of(Fraction(peak.at, unit))}") for peak in peaks) * TEXT_FONT + 10
+    memory = report.memory
+    peaks = [peaks[row.rank] for peaks in (memory.peaks, memory.input_peaks) if peaks for row in shown.rows]
+    return max(em_width(peak_text(report, peak)) for peak in peaks) * TEXT_FONT + 10
 
 
 def _scale(shown: Picture, options: FigureOptions, around: float) -> tuple[float, float]:
@@ -319,12 +301,12 @@ def _legend(found: list[Sign], width: float, y: float) -> tuple[tuple[SignPlace,
     return tuple(places), y + _LINE
 
 
-def _rows(
-    shown: Picture, options: FigureOptions, place: Place, font: float, y: float
-) -> tuple[tuple[FigureRow, ...], float]:
+def _rows(shown: Picture, options: FigureOptions, place: Place, font: float) -> tuple[tuple[FigureRow, ...], float]:
+    """The rows with tops counted from the first one's, and where they end."""
     paired = any(len(cell.parts) > 1 for row in shown.rows for cell in row.cells)
     height, gap = (PAIRED if paired else SINGLE), (16.0 if options.arrows else 4.0)
     rows = []
+    y = 0.0
     for row in shown.rows:
         boxes = tuple(_boxes(row, options, place, height, font))
         flights = tuple((place.x(s.start), place.x(s.end) - place.x(s.start)) for s in row.waits)

@@ -3,17 +3,17 @@ It owns lanes and heights; lifetimes, counts and peaks are analysis/'s."""
 
 from __future__ import annotations
 
-from fractions import Fraction
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from pptrace.analysis.lifetimes import ACTIVATION
+from pptrace.analysis.lifetimes import ACTIVATION, INPUT
 from pptrace.model import OpKind
-from pptrace.rationals import text_of
-from pptrace.render.measure import LEAST_FONT, em_width, name_size
+from pptrace.render.measure import MARGIN, TextLine, em_width, name_size
+from pptrace.render.numbers import time_text
 
 if TYPE_CHECKING:
     from pptrace.analysis.lifetimes import Lifetime
+    from pptrace.analysis.memory import Peak
     from pptrace.analysis.report import Report
     from pptrace.render.measure import Place
     from pptrace.render.picture import Picture
@@ -59,6 +59,41 @@ class CurveRow(NamedTuple):
     steps: tuple[tuple[float, float, float], ...]
     numbers: tuple[tuple[float, float, str], ...]
     peak: str
+
+
+class Strips(NamedTuple):
+    """Everything under the grid: `panels` are the (top, bottom) of its parts, `bottom` is where it ends."""
+
+    headings: tuple[TextLine, ...]
+    panels: tuple[tuple[float, float], ...]
+    lives: tuple[LifeRow, ...]
+    curves: tuple[CurveRow, ...]
+    bottom: float
+
+
+def strips(report: Report, shown: Picture, place: Place, y: float, *, lifetimes: bool, curve: bool) -> Strips:
+    """What was asked for, from `y` on, each part under its heading."""
+    headings: list[TextLine] = []
+    panels: list[tuple[float, float]] = []
+    lives: tuple[LifeRow, ...] = ()
+    curves: tuple[CurveRow, ...] = ()
+    recomputes = report.memory.recomputes
+    if lifetimes:
+        by = "stage:microbatch" if several_stages(report) else "microbatch"
+        inputs = "; in the colour of R: of inputs kept for recomputation" if recomputes else ""
+        headings.append(TextLine(MARGIN, y + 26, f"lifetimes of saved activations, by {by}{inputs}"))
+        top = y + 32
+        lives, y = life_rows(report, shown, place, y + 34)
+        panels.append((top, y))
+    for kind in (ACTIVATION, INPUT) if curve and recomputes else (ACTIVATION,) if curve else ():
+        what = f"{report.memory.unit} held" if kind == ACTIVATION else "inputs held for recomputation"
+        headings.append(TextLine(MARGIN, y + 26, what))
+        headings.append(TextLine(place.right + 8, y + 26, "peak"))
+        top = y + 32
+        found, y = curve_rows(report, shown, place, y + 34, kind)
+        curves += found
+        panels.append((top, y))
+    return Strips(tuple(headings), tuple(panels), lives, curves, y)
 
 
 def several_stages(report: Report) -> bool:
@@ -108,13 +143,16 @@ def _bars(found: list[Lifetime], shown: Picture, place: Place, *, several: bool)
     return tuple(bars), lanes
 
 
-def curve_rows(report: Report, shown: Picture, place: Place, y: float) -> tuple[tuple[CurveRow, ...], float]:
-    """The number of activations that each rank holds over time, all on one scale."""
-    memory, unit = report.memory, report.timeline.ticks_per_unit
-    most = max(max(peak.held for peak in memory.peaks), 1)
+def curve_rows(
+    report: Report, shown: Picture, place: Place, y: float, kind: str = ACTIVATION
+) -> tuple[tuple[CurveRow, ...], float]:
+    """The number of states of `kind` that each rank holds over time, all ranks on one scale."""
+    memory = report.memory
+    peaks = memory.peaks if kind == ACTIVATION else memory.input_peaks
+    most = max(max(peak.held for peak in peaks), 1)
     rows = []
     for row in shown.rows:
-        curve = memory.held(row.rank)
+        curve = memory.held(row.rank, kind)
         steps, numbers = [], []
         for index, (tick, count) in enumerate(curve):
             until = curve[index + 1][0] if index + 1 < len(curve) else shown.end
@@ -123,11 +161,14 @@ def curve_rows(report: Report, shown: Picture, place: Place, y: float) -> tuple[
                 continue
             high = CURVE * count / most
             steps.append((first, last, high))
-            size = min(_CURVE_FONT, (last - first - 1) / em_width(str(count)))
-            if size >= LEAST_FONT + 1:
+            if em_width(str(count)) * _CURVE_FONT + 1 <= last - first:
                 numbers.append(((first + last) / 2, HEADROOM + CURVE - high - 2, str(count)))
-        peak = memory.peaks[row.rank]
-        text = f"{peak.held} from t={text_of(Fraction(peak.at, unit))}" if peak.held else "0"
+        text = peak_text(report, peaks[row.rank])
         rows.append(CurveRow(row.label, row.rank, y, HEADROOM + CURVE, tuple(steps), tuple(numbers), text))
         y += HEADROOM + CURVE + 6
     return tuple(rows), y
+
+
+def peak_text(report: Report, peak: Peak) -> str:
+    """`4 from t=3`."""
+    return f"{peak.held} from t={time_text(peak.at, report.timeline.ticks_per_unit)}" if peak.held else "0"

@@ -30,7 +30,7 @@ td.n,th.n{text-align:right}
 .tools input{flex:1 1 auto;min-width:120px}
 .tools output{min-width:7em;font-variant-numeric:tabular-nums}
 .now{display:grid;grid-template-columns:repeat(auto-fill,minmax(190px,1fr));gap:4px 10px;list-style:none;margin:0 0 10px;
-padding:0;font-size:13.5px;font-variant-numeric:tabular-nums}
+padding:0;font-size:13.5px;font-variant-numeric:tabular-nums;max-height:9.5em;overflow-y:auto}
 .now li{display:flex;gap:8px;padding:2px 8px;border-radius:6px;white-space:nowrap;overflow:hidden}
 .now b{font-weight:600;flex:0 0 auto}
 .now span{flex:1 1 auto}

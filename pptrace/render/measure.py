@@ -6,6 +6,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+MARGIN = 14.0
+"""Pixels around a figure."""
 LEAST_FONT = 6.5
 """Pixels; smaller names are left out."""
 
@@ -75,3 +77,11 @@ class Place(NamedTuple):
     @property
     def right(self) -> float:
         return self.left + (self.end - self.begin) * self.per_tick
+
+
+class TextLine(NamedTuple):
+    """A line of text; `y` is its baseline."""
+
+    x: float
+    y: float
+    text: str

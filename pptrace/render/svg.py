@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from pptrace.errors import ParameterError
 from pptrace.model import OpKind
 from pptrace.printable import printable
-from pptrace.render.figure import MARGIN, SIGN, Figure, FigureOptions, figure
+from pptrace.render.figure import SIGN, Figure, FigureOptions, figure
 from pptrace.render.figure_strips import CURVE, HEADROOM, LANE
-from pptrace.render.measure import number
+from pptrace.render.measure import MARGIN, number
 from pptrace.render.palette import paint
 from pptrace.render.svg_style import hatch_id, patterns, style
 
@@ -51,7 +51,7 @@ def svg_of(drawn: Figure) -> str:
         raise ParameterError(message)
     paints = {(box.kind, box.shade) for row in drawn.rows for box in row.boxes if box.kind is not None}
     paints |= {(place.sign.kind, place.sign.shade) for place in drawn.legend if place.sign.what == "kind"}
-    for row in drawn.lives:
+    for row in drawn.strips.lives:
         paints |= {(bar.kind, bar.shade) for bar in row.bars}
         paints |= {(OpKind.W, bar.shade) for bar in row.bars if bar.shrinks is not None}
     width, height = number(drawn.width), number(drawn.height)
@@ -89,7 +89,8 @@ def _texts(drawn: Figure) -> list[str]:
         f'<text class="words" x="{number(x)}" y="{number(y)}">{text(line)}</text>' for x, y, line in drawn.subtitle
     ]
     lines += [
-        f'<text class="head" x="{number(x)}" y="{number(y)}">{text(line)}</text>' for x, y, line in drawn.headings
+        f'<text class="head" x="{number(x)}" y="{number(y)}">{text(line)}</text>'
+        for x, y, line in drawn.strips.headings
     ]
     lines += [
         f'<text class="words" x="{number(x)}" y="{number(y)}">{text(line)}</text>' for x, y, line in drawn.caption
@@ -188,7 +189,7 @@ def _names(boxes: Iterable[Box], font: float) -> list[str]:
 
 def _lives(drawn: Figure) -> list[str]:
     out = []
-    for row in drawn.lives:
+    for row in drawn.strips.lives:
         out.append(f'<g class="row" transform="translate(0 {number(row.top)})">')
         name_y = row.height / 2 + 4
         out.append(f'<text class="name" x="{number(drawn.left - 8)}" y="{number(name_y)}">{text(row.label)}</text>')
@@ -213,7 +214,7 @@ def _bar(x: float, y: float, width: float, paint_class: str) -> str:
 
 def _curves(drawn: Figure) -> list[str]:
     out = []
-    for row in drawn.curves:
+    for row in drawn.strips.curves:
         base = HEADROOM + CURVE
         out.append(f'<g class="row" transform="translate(0 {number(row.top)})">')
         out.append(f'<text class="name" x="{number(drawn.left - 8)}" y="{number(base - 8)}">{text(row.label)}</text>')

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pptrace.errors import LimitError
 from pptrace.model import OpKind
 from pptrace.printable import printable
-from pptrace.render.figure import MARGIN, SIGN, TEXT_FONT, TITLE_FONT, Figure, FigureOptions, figure
+from pptrace.render.figure import SIGN, TEXT_FONT, TITLE_FONT, Figure, FigureOptions, figure
 from pptrace.render.figure_strips import CURVE, HEADROOM, LANE
-from pptrace.render.measure import number
+from pptrace.render.measure import MARGIN, number
 from pptrace.render.palette import DARK, LIGHT, Theme, hatch, paint
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def _drawn(report: Report, options: FigureOptions | None) -> Figure:
     drawn = figure(report, options)
     things = len(drawn.arrows) + sum(
         [len(row.boxes) for row in drawn.rows]
-        + [len(row.bars) for row in drawn.lives]
-        + [len(row.numbers) for row in drawn.curves]
+        + [len(row.bars) for row in drawn.strips.lives]
+        + [len(row.numbers) for row in drawn.strips.curves]
     )
     if things > MOST_THINGS:
         message = (
@@ -123,7 +123,7 @@ def tikz_of(drawn: Figure) -> str:
     theme = DARK if drawn.options.theme == "dark" else LIGHT
     paints = {(box.kind, box.shade) for row in drawn.rows for box in row.boxes if box.kind is not None}
     paints |= {(place.sign.kind, place.sign.shade) for place in drawn.legend if place.sign.what == "kind"}
-    for life in drawn.lives:
+    for life in drawn.strips.lives:
         paints |= {(bar.kind, bar.shade) for bar in life.bars}
         paints |= {(OpKind.W, bar.shade) for bar in life.bars if bar.shrinks is not None}
     lines = [
@@ -136,7 +136,7 @@ def tikz_of(drawn: Figure) -> str:
     ]
     lines += [_node(x, y, text, TITLE_FONT, "left", "ppink", bold=True) for x, y, text in drawn.title]
     lines += [_node(x, y, text, TEXT_FONT, "left", "ppfaint") for x, y, text in drawn.subtitle]
-    lines += [_node(x, y, text, TEXT_FONT, "left", "ppink", bold=True) for x, y, text in drawn.headings]
+    lines += [_node(x, y, text, TEXT_FONT, "left", "ppink", bold=True) for x, y, text in drawn.strips.headings]
     lines += [_node(x, y, text, TEXT_FONT, "left", "ppfaint") for x, y, text in drawn.caption]
     lines += _legend(drawn)
     lines += _axis(drawn)
@@ -268,7 +268,7 @@ def _bars(places: list[tuple[float, float, float]]) -> str:
 
 def _lives(drawn: Figure) -> list[str]:
     out = []
-    for row in drawn.lives:
+    for row in drawn.strips.lives:
         out.append(_node(drawn.left - 8, row.top + row.height / 2 + 4, row.label, TEXT_FONT, "right", "ppink"))
         for bar in row.bars:
             y = row.top + bar.top
@@ -290,7 +290,7 @@ def _lives(drawn: Figure) -> list[str]:
 
 def _curves(drawn: Figure) -> list[str]:
     out = []
-    for row in drawn.curves:
+    for row in drawn.strips.curves:
         base = row.top + HEADROOM + CURVE
         out.append(_node(drawn.left - 8, base - 8, row.label, TEXT_FONT, "right", "ppink"))
         if row.steps:

@@ -9,9 +9,9 @@ import pytest
 
 from pptrace import simulate
 from pptrace.errors import ParameterError
-from pptrace.render.figure import FONT, MARGIN, MOST_WIDTH, Figure, FigureOptions, figure
+from pptrace.render.figure import FONT, MOST_WIDTH, Figure, FigureOptions, figure
 from pptrace.render.figure_strips import CURVE, LANE
-from pptrace.render.measure import LEAST_FONT, em_width, folded_to, name_size, number
+from pptrace.render.measure import LEAST_FONT, MARGIN, em_width, folded_to, name_size, number
 from pptrace.schedules.registry import names
 
 EVERYTHING = FigureOptions(lifetimes=True, curve=True, arrows=True, caption=True)
@@ -73,8 +73,8 @@ def test_the_end_of_an_optimizer_step():
 
 def test_lifetimes_take_as_many_lanes_as_states_are_alive():
     found = drawn("1f1b", 4, 4, FigureOptions(lifetimes=True))
-    assert [row.height / LANE for row in found.lives] == [4, 3, 2, 1]
-    assert [(bar.text, *times(found, bar.x, bar.x + bar.width)) for bar in found.lives[0].bars] == [
+    assert [row.height / LANE for row in found.strips.lives] == [4, 3, 2, 1]
+    assert [(bar.text, *times(found, bar.x, bar.x + bar.width)) for bar in found.strips.lives[0].bars] == [
         ("0", 0, 8),
         ("1", 1, 10),
         ("2", 2, 12),
@@ -84,17 +84,27 @@ def test_lifetimes_take_as_many_lanes_as_states_are_alive():
 
 def test_lifetimes_of_a_split_backward_shrink_at_the_end_of_i():
     found = drawn("zb-h1", 1, 1, FigureOptions(lifetimes=True))  # F 0-1, I 1-2, W 2-3
-    (bar,) = found.lives[0].bars
+    (bar,) = found.strips.lives[0].bars
     assert times(found, bar.x, bar.shrinks, bar.x + bar.width) == [0, 2, 3]
 
 
 def test_the_curve_is_what_is_held():
     found = drawn("1f1b", 4, 4, FigureOptions(curve=True))
-    row = found.curves[0]
+    row = found.strips.curves[0]
     assert [text for _, _, text in row.numbers] == ["1", "2", "3", "4", "3", "2", "1"]
     assert [round(height / CURVE * 4) for _, _, height in row.steps] == [1, 2, 3, 4, 3, 2, 1]
     assert times(found, *(x for x, _, _ in row.steps)) == [0, 1, 2, 3, 8, 10, 12]
-    assert [row.peak for row in found.curves] == ["4 from t=3", "3 from t=3", "2 from t=3", "1 from t=3"]
+    assert [row.peak for row in found.strips.curves] == ["4 from t=3", "3 from t=3", "2 from t=3", "1 from t=3"]
+
+
+def test_with_recomputation_the_inputs_have_a_curve_of_their_own():
+    found = drawn("1f1b", 1, 1, FigureOptions(curve=True, lifetimes=True), recompute="full")  # F 0-1, R 1-2, B 2-3
+    assert [line.text for line in found.strips.headings] == [
+        "lifetimes of saved activations, by microbatch; in the colour of R: of inputs kept for recomputation",
+        *("activations held", "peak", "inputs held for recomputation", "peak"),
+    ]
+    assert [row.peak for row in found.strips.curves] == ["1 from t=1", "1 from t=0"]
+    assert [times(found, bar.x, bar.x + bar.width) for bar in found.strips.lives[0].bars] == [[0, 3], [1, 3]]
 
 
 def test_an_arrow_for_every_output_that_crosses_ranks():
@@ -133,6 +143,7 @@ def test_a_width_is_kept_and_names_that_have_no_room_are_left_out():
     narrow = drawn("gpipe", 8, 16, FigureOptions(width=400))
     assert narrow.width == 400
     assert {box.size for row in narrow.rows for box in row.boxes} == {0}
+    assert "names without room are left out" in [place.sign.text for place in narrow.legend]
     wide = drawn("gpipe", 8, 16, FigureOptions(width=3000))
     assert wide.width == 3000
     assert {box.size for row in wide.rows for box in row.boxes} == {FONT}
@@ -179,8 +190,10 @@ def test_nothing_overlaps_and_nothing_leaves_the_page(name: str):
         assert place.x + em_width(place.sign.text) * FONT <= found.width
     for line in (*found.subtitle, *found.caption):
         assert line.x + em_width(line.text) * FONT <= found.width
-    for curve in found.curves:
+    for curve in found.strips.curves:
         assert found.right + 8 + em_width(curve.peak) * FONT <= found.width
+        numbers = [(x - em_width(text) * 5, x + em_width(text) * 5) for x, _, text in curve.numbers]  # 10 pixels high
+        assert all(end < start for (_, end), (start, _) in pairwise(numbers))
     assert all(mark.x <= found.right + 0.001 for mark in found.marks)
     assert found.caption[-1].y < found.height
 
