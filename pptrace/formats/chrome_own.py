@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from pptrace.durations import MAX_TICKS, durations
 from pptrace.errors import FormatError, ParameterError, PptraceError
@@ -16,12 +16,11 @@ from pptrace.formats.chrome_clock import Clock, Decimal, Rebased, rebased, times
 from pptrace.formats.chrome_reading import OPS, fail, named_events, require_single_keys, time_of
 from pptrace.formats.chrome_structs import OwnArgs
 from pptrace.formats.trace_reading import document
-from pptrace.formats.trace_structs import Event, Trace, Transfer
+from pptrace.formats.trace_structs import Event, Trace
 from pptrace.model import Op, OpKind
 from pptrace.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from pptrace.formats import Document
     from pptrace.formats.chrome_reading import Opened
@@ -29,17 +28,15 @@ if TYPE_CHECKING:
     from pptrace.timeline import Timeline
 
 _ARGS = msgspec.json.Decoder(OwnArgs)
+_MESSAGES = (OpKind.SEND_F.name, OpKind.SEND_B.name)
 
 
 class _Own(NamedTuple):
-    """The slices of a file of pptrace: which events they are, and their times, ts and dur in turn."""
+    """The slices of a file of pptrace, ops and messages: which events they are, and their times, ts and dur in turn."""
 
     indices: list[int]
     times: list[Decimal]
-    ops: list[Event]
-    messages: list[Transfer]
-    message_indices: list[int]
-    message_times: list[Decimal]
+    events: list[Event]
 
 
 def document_of(opened_file: Opened, letter: str) -> Document:
@@ -48,13 +45,17 @@ def document_of(opened_file: Opened, letter: str) -> Document:
     if recorded is None:
         fail(name, "$.otherData.pptrace", "missing")
     if letter != "auto":
-        message = f"--letter-b is for files of others; pptrace wrote {printable(name, 60)}, in it B is the full backward"
+        message = (
+            f"--letter-b is for files of others; pptrace wrote {printable(name, 60)}, in it B is the full backward"
+        )
         raise ParameterError(message)
     slices = _own_slices(opened_file)
-    if not slices.ops:
+    if all(event.op in _MESSAGES for event in slices.events):
         fail(name, "$.traceEvents", "no slice is named as an op (2F0); were the events taken out?")
     per_unit = _microseconds(name, recorded)
-    times = times_of(_starts_and_ends(slices))
+    times = times_of(
+        [time for ts, dur in zip(slices.times[::2], slices.times[1::2], strict=True) for time in (ts, ts.plus(dur))]
+    )
     notes = list(recorded.notes)
     ticks_per_unit, measured = recorded.ticks_per_unit, recorded.measured
     ticks = Clock(ticks_per_unit, per_unit).ticks(times)
@@ -74,9 +75,8 @@ def document_of(opened_file: Opened, letter: str) -> Document:
         notes=notes,
         events=[
             msgspec.structs.replace(event, start=ticks[2 * i], end=ticks[2 * i + 1])
-            for i, event in enumerate(slices.ops)
+            for i, event in enumerate(slices.events)
         ],
-        transfers=_transfers(slices, ticks),
     )
     try:
         found = document(trace, name)
@@ -91,7 +91,7 @@ def document_of(opened_file: Opened, letter: str) -> Document:
 
 def _own_slices(opened_file: Opened) -> _Own:
     name = opened_file.name
-    slices = _Own([], [], [], [], [], [])
+    slices = _Own([], [], [])
     for index, event, raw in named_events(opened_file):
         if event.ph != "X" or not OPS.fullmatch(event.name) or event.name[0] == "(":
             continue
@@ -108,15 +108,20 @@ def _own_slices(opened_file: Opened) -> _Own:
                 what, _, place = str(error).replace("`", "").partition(" - at $")
                 fail(name, f"$.traceEvents[{index}].args{place}", f"{what[:1].lower()}{what[1:]}")
         op = _op(name, index, event.name)
-        if op.kind in (OpKind.SEND_F, OpKind.SEND_B):
-            of = args.of if isinstance(args.of, str) else str(op._replace(kind=OpKind.F))
-            receiver = 0 if isinstance(args.receiver, UnsetType) else args.receiver
-            slices.messages.append(Transfer(event.name, of, rank, receiver, 0, 0, 0))
-            slices.message_indices.append(index)
-            slices.message_times.extend(times)
-        elif op.kind <= OpKind.STEP:
-            slices.ops.append(
-                Event(event.name, rank, op.stage, op.kind.name, op.microbatch, op.step, 0, 0, UNSET, UNSET, args.block)  # type: ignore[arg-type]
+        if op.kind <= OpKind.STEP or op.kind.name in _MESSAGES:
+            slices.events.append(
+                Event(
+                    event.name,
+                    rank,
+                    op.stage,
+                    op.kind.name,  # type: ignore[arg-type]
+                    op.microbatch,
+                    op.step,
+                    0,
+                    0,
+                    block=args.block,
+                    to=args.receiver,
+                )
             )
             slices.indices.append(index)
             slices.times.extend(times)
@@ -142,26 +147,6 @@ def _microseconds(name: str, recorded: Recorded) -> Fraction:
     return found
 
 
-def _starts_and_ends(slices: _Own) -> list[Decimal]:
-    """When every slice begins and ends, in turn, ops first."""
-    given = slices.times + slices.message_times
-    return [time for ts, dur in zip(given[::2], given[1::2], strict=True) for time in (ts, ts.plus(dur))]
-
-
-def _transfers(slices: _Own, ticks: Sequence[int]) -> list[Transfer]:
-    first = len(slices.ops)
-    ends = {event.id: ticks[2 * i + 1] for i, event in enumerate(slices.ops)}
-    return [
-        msgspec.structs.replace(
-            message,
-            produced=ends.get(message.of, 0),
-            departure=ticks[2 * (first + i)],
-            arrival=ticks[2 * (first + i) + 1],
-        )
-        for i, message in enumerate(slices.messages)
-    ]
-
-
 def _moved(moved: Rebased, before: int) -> str:
     if moved.offset.digits:
         return (
@@ -183,25 +168,15 @@ def _other_durations(timeline: Timeline) -> bool:
     )
 
 
-_PLACE = re.compile(r"\$\.(events|transfers)\[(\d+)\](?:\.(\w+))?")
-_FIELDS = {
-    "rank": "pid",
-    "start": "ts",
-    "departure": "ts",
-    "end": "dur",
-    "arrival": "dur",
-    "block": "args.block",
-    "of": "args.of",
-}
+_PLACE = re.compile(r"\$\.events\[(\d+)\](?:\.(\w+))?")
+_FIELDS = {"rank": "pid", "start": "ts", "end": "dur", "block": "args.block", "to": "args.receiver"}
 
 
 def _with_events(message: str, slices: _Own) -> str:
     """`$.events[3].end` says `$.traceEvents[17].dur`."""
 
     def renamed(found: re.Match[str]) -> str:
-        indices = slices.indices if found[1] == "events" else slices.message_indices
-        field = _FIELDS.get(found[3] or "", "ts" if found[3] == "produced" else "name")
-        return f"$.traceEvents[{indices[int(found[2])]}].{field}"
+        return f"$.traceEvents[{slices.indices[int(found[1])]}].{_FIELDS.get(found[2] or '', 'name')}"
 
     return (
         _PLACE.sub(renamed, message)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from pptrace.formats.trace_structs import CostsInfo, Exact, Id, Index, ScheduleInfo
+from pptrace.formats.trace_structs import CostsInfo, Exact, Index, ScheduleInfo
 
 CHROME_SCHEMA = "pptrace.chrome/1"
 
@@ -50,5 +50,4 @@ class OwnArgs(Struct, frozen=True, gc=False):
     """What pptrace says of a slice beside its name."""
 
     block: Annotated[str, Meta(max_length=200)] | UnsetType = UNSET
-    of: Id | UnsetType = UNSET
     receiver: Index | UnsetType = UNSET

@@ -36,6 +36,13 @@ def _dependencies(trace: Trace, timeline: Timeline, names: Sequence[str]) -> Ite
         return
     made = {event.id: event for event in trace_sections.events(timeline, names)}
     for i, event in enumerate(trace.events):
+        if event.id not in made:
+            yield f"$.events[{i}]: {event.id} changes nothing: it takes no time, or no op waits for it"
+            return
+        receiver = made[event.id].to
+        if receiver not in (event.to, msgspec.UNSET):
+            yield f"$.events[{i}].to: the file says rank {event.to}, the op that waits for {event.id} is on rank {receiver}"
+            return
         rule = made[event.id].after
         if isinstance(event.after, msgspec.UnsetType) or event.after == rule:
             continue

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pptrace.analysis.report import Report
     from pptrace.formats import Document
 
-_LONG = {"transfers", "lifetimes", "metrics", "closed_forms"}
+_LONG = {"lifetimes", "metrics", "closed_forms"}
 _BEFORE_EVENTS = ("schema", "schedule", "costs", "ticks_per_unit", "unit", "measured", "headline", "assumptions")
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 REMEDY = "`pptrace schema` prints the format"
+_MESSAGES = {"SEND_F": (OpKind.F,), "SEND_B": (OpKind.B, OpKind.I)}
+"""Ops that are messages, and the kinds of the op whose output they may carry."""
 
 
 def decoded(
@@ -137,10 +139,9 @@ def _timeline(trace: Trace) -> Timeline:
     codes = _codes(trace, placement)
     order = _order(trace.events, placement)
     schedule = _schedule(trace, placement, order, codes)
-    positions = {name: i for i, name in enumerate(trace.events[e].id for e in order.events)}
     starts = array("q", [trace.events[e].start for e in order.events])
     ends = array("q", [trace.events[e].end for e in order.events])
-    messages = _messages(trace, positions, ends)
+    messages = _messages(trace, codes, order, ends)
     measured = trace.measured or isinstance(trace.costs, msgspec.UnsetType)
     costs = Costs() if isinstance(trace.costs, msgspec.UnsetType) else _costs(trace.costs)
     return Timeline(
@@ -190,7 +191,8 @@ def _placement(info: ScheduleInfo, num_events: int) -> Placement:
 
 
 class _Order(NamedTuple):
-    """`events[i]` is the index of the event at position i of the schedule; `rank_starts` as in a schedule."""
+    """`events[i]` is the index of the event at position i of the schedule, which messages have none of; `rank_starts` as in
+    a schedule."""
 
     events: list[int]
     rank_starts: list[int]
@@ -238,7 +240,8 @@ def _order(given: Sequence[Event], placement: Placement) -> _Order:
     """Every rank's events in time order; of those at the same time the order of the file counts."""
     by_rank: list[list[int]] = [[] for _ in range(placement.num_ranks)]
     for i, event in enumerate(given):
-        by_rank[event.rank].append(i)
+        if event.op not in _MESSAGES:
+            by_rank[event.rank].append(i)
     starts = [0]
     flat: list[int] = []
     for indices in by_rank:
@@ -292,25 +295,39 @@ class _Messages(NamedTuple):
     latencies: list[int] | None
 
 
-def _messages(trace: Trace, positions: dict[str, int], ends: array[int]) -> _Messages:
-    if not trace.transfers:
+def _messages(trace: Trace, codes: Sequence[int], order: _Order, ends: array[int]) -> _Messages:
+    sent = [(i, event) for i, event in enumerate(trace.events) if event.op in _MESSAGES]
+    if not sent:
         return _Messages(ends, {}, None)
+    info = trace.schedule
+    block = info.stages * info.microbatches * info.steps
+    places = {codes[i]: position for position, i in enumerate(order.events)}
     arrivals = array("q", ends)
     latencies = [0] * len(ends)
     departures: dict[int, int] = {}
-    for i, message in enumerate(trace.transfers):
-        place = f"$.transfers[{i}]"
-        position = positions.get(message.of)
+    for i, message in sent:
+        owner = codes[i] % block
+        position = next(
+            (p for kind in _MESSAGES[message.op] if (p := places.get(kind * block + owner)) is not None), None
+        )
         if position is None:
-            _fail(f"{place}.of", f"{message.of!r} is none of the events")
-        if message.produced != ends[position]:
-            _fail(f"{place}.produced", f"{message.produced}, but {message.of} ends at {ends[position]}")
-        if not message.produced <= message.departure <= message.arrival:
-            _fail(f"{place}.arrival", "a message is produced, departs and arrives in this order")
-        if message.departure != message.produced:
-            departures[position] = message.departure
-        arrivals[position] = message.arrival
-        latencies[position] = message.arrival - message.departure
+            _fail(f"$.events[{i}].id", f"{message.id} carries the output of an op that is none of the events")
+        producer = trace.events[order.events[position]]
+        if message.rank != producer.rank:
+            _fail(
+                f"$.events[{i}].rank",
+                f"{message.rank}, but {producer.id}, whose output it carries, is on rank {producer.rank}",
+            )
+        if isinstance(message.to, msgspec.UnsetType):
+            _fail(f"$.events[{i}].to", "missing; a message names the rank that it goes to")
+        if message.to >= info.ranks or message.to == message.rank:
+            _fail(f"$.events[{i}].to", f"{message.to} is not another one of the ranks 0..{info.ranks - 1}")
+        if message.start < ends[position]:
+            _fail(f"$.events[{i}].start", f"{message.start} is before {producer.id} ends, at {ends[position]}")
+        if message.start != ends[position]:
+            departures[position] = message.start
+        arrivals[position] = message.end
+        latencies[position] = message.end - message.start
     return _Messages(arrivals, departures, latencies)
 
 

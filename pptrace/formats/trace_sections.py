@@ -49,8 +49,8 @@ def events_of(report: Report, names: Sequence[str]) -> list[structs.Event]:
 
 
 def events(timeline: Timeline, names: Sequence[str], versions: Sequence[int] | None = None) -> list[structs.Event]:
-    """Every op, by (start, rank, place in the rank's list); with the weight version that it uses, by position, where
-    `versions` is given."""
+    """Every op, and every message that takes time after the op that it comes of, by (start, rank, place in the rank's list);
+    with the weight version that an op uses, by position, where `versions` is given."""
     schedule = timeline.schedule
     deps = timeline.dependencies
     inputs, states, codes = deps.inputs, deps.states, schedule.codes
@@ -65,7 +65,8 @@ def events(timeline: Timeline, names: Sequence[str], versions: Sequence[int] | N
     first_boundary = OpKind.REDUCE * num_stages * width
     made = []
     event = structs.Event
-    for i in timeline.in_time_order():
+    order = timeline.in_time_order()
+    for i in order:
         code = codes[i]
         row, number = divmod(code, width)
         step, microbatch = divmod(number, num)
@@ -92,7 +93,37 @@ def events(timeline: Timeline, names: Sequence[str], versions: Sequence[int] | N
                 versions[i] if versions else UNSET,
             )
         )
-    return made
+    return _with_messages(timeline, names, order, made)
+
+
+def _with_messages(
+    timeline: Timeline, names: Sequence[str], order: Sequence[int], ops: list[structs.Event]
+) -> list[structs.Event]:
+    """`ops` (the events of the positions `order`) and the messages, a message behind the op of which it comes where both
+    begin at once."""
+    messages = timeline.transfers()
+    if not messages:
+        return ops
+    placed = [(event.start, 2 * position, event) for position, event in zip(order, ops, strict=True)]
+    coder = timeline.schedule.coder
+    for message in messages:
+        op = coder.op(timeline.schedule.codes[message.position])
+        sent = op._replace(kind=OpKind.SEND_F if op.kind is OpKind.F else OpKind.SEND_B)
+        event = structs.Event(
+            str(sent),
+            message.sender,
+            op.stage,
+            sent.kind.name,  # type: ignore[arg-type]
+            op.microbatch,
+            op.step,
+            message.departure,
+            message.arrival,
+            [names[message.position]],
+            to=message.receiver,
+        )
+        placed.append((message.departure, 2 * message.position + 1, event))
+    placed.sort()  # no two places are alike, so that events are never compared
+    return [event for _, _, event in placed]
 
 
 def _boundary_event(timeline: Timeline, names: Sequence[str], position: int, rank: int) -> structs.Event:
@@ -114,26 +145,6 @@ def _boundary_event(timeline: Timeline, names: Sequence[str], position: int, ran
     )
 
 
-def transfers(timeline: Timeline) -> list[structs.Transfer]:
-    """Every message that takes time, named after what it carries."""
-    made = []
-    for message in timeline.transfers():
-        op = timeline.schedule.op(message.position)
-        kind = OpKind.SEND_F if op.kind is OpKind.F else OpKind.SEND_B
-        made.append(
-            structs.Transfer(
-                str(op._replace(kind=kind)),
-                str(op),
-                message.sender,
-                message.receiver,
-                message.produced,
-                message.departure,
-                message.arrival,
-            )
-        )
-    return made
-
-
 def header(report: Report, names: Sequence[str]) -> structs.Header:
     """Everything but the events."""
     timeline = report.timeline
@@ -149,7 +160,6 @@ def header(report: Report, names: Sequence[str]) -> structs.Header:
         omitted=report.omitted,
         advice=report.advice or UNSET,
         notes=list(report.notes),
-        transfers=transfers(timeline),
         lifetimes=lifetimes(report.lifetimes, names),
         memory=_memory(report),
         versions=_versions(report) if report.schedule.asynchronous else UNSET,

@@ -20,16 +20,23 @@ Size = Annotated[int, Meta(ge=1, le=999_999_999)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=60)]
 Exact = Annotated[str, Meta(pattern=r"^-?[0-9]{1,60}(/[0-9]{1,60})?$", description="an exact number: 3 or 3/2")]
-Kind = Literal["F", "B", "I", "W", "R", "REDUCE", "STEP"]
+Kind = Literal["F", "B", "I", "W", "R", "REDUCE", "STEP", "SEND_F", "SEND_B"]
 
 
 class Event(Struct, frozen=True, gc=False):
-    """One op placed in time, [start, end)."""
+    """One op placed in time, [start, end); or one message that takes time, from its departure to its arrival: its `rank` and
+    `stage` are the sender's, `after` names the op whose output it carries. Messages are no work of the rank."""
 
     id: Id
     rank: Index
     stage: Index
-    op: Annotated[Kind, Meta(description="F forward, B full backward, I for the input, W for the weights, R recompute")]
+    op: Annotated[
+        Kind,
+        Meta(
+            description="F forward, B full backward, I for the input, W for the weights, R recompute; SEND_F an activation "
+            "on its way to the next stage, SEND_B a gradient on its way to the stage before"
+        ),
+    ]
     microbatch: Annotated[Index | None, Meta(description="null where the op belongs to the whole step")]
     step: Index
     start: Tick
@@ -42,18 +49,7 @@ class Event(Struct, frozen=True, gc=False):
     )
     block: Annotated[str | UnsetType, Meta(description="the overlapped pair that it is half of")] = UNSET
     version: Annotated[int | UnsetType, Meta(description="the weight version that it uses (no flush)")] = UNSET
-
-
-class Transfer(Struct, frozen=True, gc=False):
-    """One message that takes time: the output of the op `of`, in flight from `departure` to `arrival`."""
-
-    id: Id
-    of: Id
-    sender: Index
-    receiver: Index
-    produced: Tick
-    departure: Tick
-    arrival: Tick
+    to: Annotated[Index | UnsetType, Meta(description="the rank that a message goes to")] = UNSET
 
 
 class ScheduleInfo(Struct, frozen=True):
@@ -262,7 +258,6 @@ class Header(Struct, frozen=True, kw_only=True):
         UNSET
     )
     notes: list[Annotated[str, Meta(max_length=2000)]] = []
-    transfers: list[Transfer] = []
     lifetimes: list[LifetimeInfo] | UnsetType = UNSET
     memory: MemoryInfo | UnsetType = UNSET
     versions: VersionsInfo | UnsetType = UNSET

@@ -102,12 +102,44 @@ def test_the_trace_of_1f1b_of_four_has_the_figures_everyone_knows() -> None:
 def test_messages_that_take_time_are_in_the_trace() -> None:
     found = trace_of("1f1b", "-P", "2", "-M", "1", "-c", "3/2")
     assert found["ticks_per_unit"] == 2
-    assert [
-        (t["id"], t["of"], t["sender"], t["receiver"], t["departure"], t["arrival"]) for t in found["transfers"]
-    ] == [
-        ("0SEND_F0", "0F0", 0, 1, 2, 5),
-        ("1SEND_B0", "1B0", 1, 0, 9, 12),
+    assert [event for event in found["events"] if event["op"] == "SEND_F"] == [
+        {
+            "id": "0SEND_F0",
+            "rank": 0,
+            "stage": 0,
+            "op": "SEND_F",
+            "microbatch": 0,
+            "step": 0,
+            "start": 2,
+            "end": 5,
+            "after": ["0F0"],
+            "to": 1,
+        }
     ]
+    assert [(event["id"], event["start"], event["after"]) for event in found["events"]][:6] == [
+        ("0F0", 0, []),
+        ("0SEND_F0", 2, ["0F0"]),
+        ("1F0", 5, ["0F0"]),
+        ("1B0", 7, ["1F0"]),
+        ("1SEND_B0", 9, ["1B0"]),
+        ("1REDUCE", 9, []),
+    ]
+
+
+def test_a_message_stands_behind_the_op_that_it_comes_of() -> None:
+    """Events come by (start, rank, place in the rank's list), and a message's place is right behind its op's."""
+    events = trace_of("gpipe", "-P", "2", "-M", "2", "-c", "1")["events"]
+    assert [event["id"] for event in events if event["rank"] == 0][:5] == ["0F0", "0SEND_F0", "0F1", "0SEND_F1", "0B0"]
+
+
+def test_a_message_on_a_busy_link_departs_when_the_link_is_free() -> None:
+    events = trace_of("1f1b", "-P", "2", "-M", "2", "-c", "3/2", "--link", "serial")["events"]
+    sent = {event["id"]: (event["start"], event["end"]) for event in events if event["op"].startswith("SEND")}
+    assert sent == {"0SEND_F0": (2, 5), "0SEND_F1": (5, 8), "1SEND_B0": (9, 12), "1SEND_B1": (13, 16)}
+
+
+def test_without_latency_no_message_is_in_the_trace() -> None:
+    assert "SEND" not in answer("trace", "1f1b", "-P", "3", "-M", "4")
 
 
 def test_events_come_by_start_then_rank_then_place_in_the_list() -> None:

@@ -30,6 +30,18 @@ HAND_WRITTEN = """{
     {"id": "0B0", "rank": 0, "stage": 0, "op": "B", "microbatch": 0, "step": 0, "start": 47, "end": 67}
   ]
 }"""
+MESSAGE = {
+    "id": "0SEND_F0",
+    "rank": 0,
+    "stage": 0,
+    "op": "SEND_F",
+    "microbatch": 0,
+    "step": 0,
+    "start": 11,
+    "end": 12,
+    "after": ["0F0"],
+    "to": 1,
+}
 
 
 def timeline(name: str, params: Params, costs: Costs, **choices: Any) -> Timeline:
@@ -140,23 +152,77 @@ def test_a_block_on_one_event_alone_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("transfer", "wanted"),
+    ("change", "wanted"),
     [
-        ({"of": "9F9"}, r"\$\.transfers\[0\]\.of: '9F9' is none of the events"),
-        ({"produced": 9}, r"\$\.transfers\[0\]\.produced: 9, but 0F0 ends at 10"),
-        ({"departure": 9}, r"\$\.transfers\[0\]\.arrival: a message is produced, departs and arrives in this order"),
+        ({"stage": 1, "id": "1SEND_F0"}, r"\.rank: 0, but 1F0, whose output it carries, is on rank 1"),
+        ({"op": "SEND_B", "id": "0SEND_B0", "rank": 1}, r"\.rank: 1, but 0B0, whose output it carries, is on rank 0"),
+        ({"rank": 1, "to": 0}, r"\.rank: 1, but 0F0, whose output it carries, is on rank 0"),
+        ({"to": 0}, r"\.to: 0 is not another one of the ranks 0\.\.1"),
+        ({"to": 2}, r"\.to: 2 is not another one of the ranks 0\.\.1"),
+        ({"to": None}, r"\.to: missing; a message names the rank that it goes to"),
+        ({"start": 9}, r"\.start: 9 is before 0F0 ends, at 10"),
+        ({"end": 10}, r"\.end: 10 is before the start, 11"),
+        ({"microbatch": None, "id": "0SEND_F"}, r"\.microbatch: null; SEND_F is the work of one microbatch"),
+        ({"id": "0SEND_F1"}, r"\.id: '0SEND_F1' does not fit the event's fields, which make '0SEND_F0'"),
     ],
 )
-def test_messages_must_fit_their_ops(transfer: dict[str, Any], wanted: str) -> None:
+def test_messages_must_fit_their_ops(change: dict[str, Any], wanted: str) -> None:
     trace = json.loads(HAND_WRITTEN)
-    right = {"id": "0SEND_F0", "of": "0F0", "sender": 0, "receiver": 1, "produced": 10, "departure": 11, "arrival": 12}
-    trace["transfers"] = [{**right, **transfer}]
-    with pytest.raises(FormatError, match=wanted):
+    trace["events"].insert(
+        1, {key: value for key, value in {**MESSAGE, **change}.items() if key != "to" or value is not None}
+    )
+    with pytest.raises(FormatError, match=r"^trace: \$\.events\[1\]" + wanted):
         trace_json.read(json.dumps(trace).encode())
-    trace["transfers"] = [right]
+    header, events = {**trace, "events": None}, trace["events"]
+    del header["events"]
+    lines = "\n".join(json.dumps(line) for line in (header, *events))
+    with pytest.raises(FormatError, match=r"^trace: line 3: \$" + wanted):
+        trace_jsonl.read(lines.encode())
+
+
+def test_a_message_whose_op_is_missing_is_refused() -> None:
+    trace = json.loads(HAND_WRITTEN)
+    trace["events"] = [MESSAGE, *(event for event in trace["events"] if event["id"] != "0F0")]
+    with pytest.raises(
+        FormatError, match=r"\$\.events\[0\]\.id: 0SEND_F0 carries the output of an op that is none of the"
+    ):
+        trace_json.read(json.dumps(trace).encode())
+
+
+def test_a_message_twice_is_refused() -> None:
+    trace = json.loads(HAND_WRITTEN)
+    trace["events"] += [MESSAGE, MESSAGE]
+    with pytest.raises(FormatError, match=r"0SEND_F0 is there twice, before as \$\.events\[4\]"):
+        trace_json.read(json.dumps(trace).encode())
+
+
+def test_messages_are_read_wherever_they_stand_and_keep_no_rank_busy() -> None:
+    trace = json.loads(HAND_WRITTEN)
+    trace["events"] += [MESSAGE]
     found = trace_json.read(json.dumps(trace).encode()).timeline
     assert found is not None
-    assert [(message.departure, message.arrival) for message in found.transfers()] == [(11, 12)]
+    assert [(m.sender, m.receiver, m.produced, m.departure, m.arrival) for m in found.transfers()] == [
+        (0, 1, 10, 11, 12)
+    ]
+    assert [len(found.schedule.positions(rank)) for rank in range(2)] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        ({"to": 2}, "$.events[1].to: the file says rank 2, the op that waits for 0SEND_F0 is on rank 1"),
+        ({"after": ["1F0"]}, "$.events[1].after: the file says 1F0, 0SEND_F0 waits for 0F0"),
+        (
+            {"start": 10, "end": 10},
+            "$.events[1]: 0SEND_F0 changes nothing: it takes no time, or no op waits for it",
+        ),
+    ],
+)
+def test_what_a_message_says_of_others_is_a_finding_where_it_is_wrong(change: dict[str, Any], finding: str) -> None:
+    trace = json.loads(HAND_WRITTEN)
+    trace["schedule"] |= {"ranks": 3, "stage_ranks": [0, 1]}
+    trace["events"].insert(1, {**MESSAGE, **change})
+    assert list(trace_json.read(json.dumps(trace).encode()).findings) == [finding]
 
 
 def test_stored_figures_that_the_events_do_not_give_are_findings() -> None:
