@@ -145,7 +145,7 @@ def _held(report: Report, words: Words, choice: Choice) -> list[Question]:
     ]
     if not levels:
         return []
-    rank, start, end, count = choice.of(levels)
+    rank, start, end, count = choice.of([level for level in levels if level[3] > 1] or levels)
     alive = [
         (life.stage, life.microbatch, life.step)
         for life in report.lifetimes

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pptrace.render.tables import Table
 
 STYLE = """
-main{max-width:1100px}
+main{max-width:1290px}
 main>p,main>ul,main>ol,details>p,details>ol,.sheet>p,.formula{max-width:46em}
 li{margin:0 0 4px}ol{padding-left:1.6em}ul{padding-left:1.3em}
 .formula{margin:10px 0 12px;padding:8px 14px;border-left:3px solid currentColor;overflow-x:auto}
@@ -28,12 +28,12 @@ li{margin:0 0 4px}ol{padding-left:1.6em}ul{padding-left:1.3em}
 .sheet>.title{font-weight:600;margin:0 0 5px}
 .sheet table{margin:0 0 4px}
 td.n{white-space:nowrap}
-details{margin:22px 0}summary{font-size:19px;font-weight:600;cursor:pointer}
+details{margin:22px 0}summary{font-size:19px;font-weight:600;cursor:pointer}summary small{font-size:13px;font-weight:400}
 @page{margin:16mm}
 @media print{body{font-size:11pt}main{max-width:none}h2{break-after:avoid;margin-top:18px}
 figure,.sheet,.formula,li{break-inside:avoid}.break{break-before:page}
 .scroll{overflow:visible}.scroll table{font-size:9.5pt}th,td{padding-right:9px}
-a{color:inherit}summary{list-style:none}}
+a{color:inherit}summary{list-style:none}details:not([open]),summary small{display:none}}
 """
 
 
@@ -73,7 +73,7 @@ def _html(block: Block) -> str:
         return '<div class="break"></div>'
     if isinstance(block, Folded):
         inside = "\n".join(map(_html, block.blocks))
-        return f"<details><summary>{text(block.title)}</summary>\n{inside}\n</details>"
+        return f"<details><summary>{text(block.title)} <small>open to read or print</small></summary>\n{inside}\n</details>"
     return _table(block.table)
 
 

@@ -64,12 +64,20 @@ def _emptied(layout: Layout) -> Layout:
 def laid_out(drawing: Drawing) -> Figure:
     """The figure with everything at its place. Raises `ParameterError` as `figure` does."""
     drawn = figure(drawing.report, drawing.options)
+    if drawing.options.holes:
+        drawn = drawn._replace(description=_what_is_seen(drawing))  # the usual one tells the answers
     if not drawing.blank:
         return drawn
     step = _step(drawing.report)
     columns = range(drawn.picture.begin, drawn.picture.end, step)
     rows = tuple(_empty(row, drawn, columns) for row in drawn.rows)
     return drawn._replace(rows=rows, legend=tuple(place for place in drawn.legend if place.sign.what == "kind"))
+
+
+def _what_is_seen(drawing: Drawing) -> str:
+    schedule = drawing.report.schedule
+    shown = "empty, to draw in" if drawing.blank else f"with {len(drawing.options.holes)} ops hidden"
+    return f"A time axis with one row for each of {schedule.num_ranks} ranks, {shown}."
 
 
 def _step(report: Report) -> int:

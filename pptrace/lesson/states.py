@@ -115,18 +115,22 @@ def _bound(report: Report, words: Words) -> str:
             f"No {words.row_noun} holds more than {letter} = {bound} here, but only because M is small: with M={passing[0]} it "
             f"is {passing[1]}, so that {letter} is no bound of this order."
         )
+    always = f"{letter} = {bound} is a bound on every {words.row_noun}, however many microbatches there are"
+    if not words.grown:  # no other M was looked at
+        always = f"No {words.row_noun} holds more than {letter} = {bound} here"
     reached = [words.row(rank) for rank, peak in enumerate(peaks) if peak == bound]
     if len(reached) == len(peaks):
-        where = f"every {words.row_noun} reaches it"
-    elif reached:
-        where = f"only {listed(reached[:4])} {'reaches' if len(reached) == 1 else 'reach'} it"
+        said = f"{always}; here every {words.row_noun} reaches it."
     else:
-        where = f"no {words.row_noun} reaches it"
-    synchronous = (
-        " What makes the difference to running all forwards first is that old state is used up earlier; weights and optimizer "
-        "states are as large as ever."
-    )
+        who = (
+            f"only {listed(reached[:4])} {'reaches' if len(reached) == 1 else 'reach'} it"
+            if reached
+            else "none reaches it"
+        )
+        said = f"{always}. A bound is not the peak: the peaks are {shown}; {who}."
+    if report.schedule.asynchronous:
+        return said
     return (
-        f"{letter} = {bound} is a bound on every {words.row_noun}, however many microbatches there are. A bound is not the "
-        f"peak: the peaks are {shown}; {where}." + ("" if report.schedule.asynchronous else synchronous)
+        f"{said} What makes the difference to running all forwards first is that old state is used up earlier; weights and "
+        "optimizer states are as large as ever."
     )

@@ -29,9 +29,13 @@ _PREAMBLE = r"""\documentclass[10pt]{article}
 \raggedright
 \begin{document}
 """
-TEXT_WIDTH = 481.0
+TEXT_WIDTH, TEXT_HEIGHT = 481.0, 700.0
 """Big points between the margins."""
+TURNED = 1.4
+"""From this many text widths on a figure is turned by a quarter."""
 _TABLE_FONT = 9.0
+_EM, _BOLD = 0.95, 1.08
+"""How much narrower this font is than the widths of measure.py, and how much wider its bold letters are."""
 _GAP = 9.0
 """Big points between columns."""
 
@@ -72,12 +76,18 @@ def _math(line: str) -> str:
 
 
 def _figure(block: Drawing) -> str:
+    """As wide as the text; a figure that would be too small so is turned, on a page of its own."""
     drawn = laid_out(block)
     tikz = tikz_of(drawn).rstrip()
-    if drawn.width * POINTS > TEXT_WIDTH:
+    width = drawn.width * POINTS
+    caption = f"{{\\small {escaped(block.caption)}\\par}}" if block.caption else ""
+    if width > TURNED * TEXT_WIDTH and drawn.height < drawn.width / 2:
+        return (
+            f"{caption}\\clearpage\n\\rotatebox{{90}}{{\\resizebox{{{TEXT_HEIGHT:g}bp}}{{!}}{{{tikz}}}}}\n\\clearpage\n"
+        )
+    if width > TEXT_WIDTH:
         tikz = f"\\resizebox{{\\textwidth}}{{!}}{{{tikz}}}"
-    caption = f"\n\n{{\\small {escaped(block.caption)}\\par}}" if block.caption else ""
-    return f"\\begin{{minipage}}{{\\textwidth}}\n{tikz}{caption}\n\\end{{minipage}}\n"
+    return f"\\begin{{minipage}}{{\\textwidth}}\n{tikz}\n\n{caption}\n\\end{{minipage}}\n"
 
 
 def _table(table: Table) -> str:
@@ -88,15 +98,18 @@ def _table(table: Table) -> str:
     )
     size = f"\\fontsize{{{_TABLE_FONT:g}}}{{{_TABLE_FONT * 1.2:g}}}\\selectfont"
     rows = [" & ".join(map(_cell, row)) + " \\\\" for row in table.rows]
-    header = " & ".join(f"\\textbf{{{_cell(cell)}}}" if cell else "" for cell in table.header) + " \\\\ \\hline"
+    header = (
+        " & ".join(f"\\textbf{{{_cell(cell)}}}" if cell else "" for cell in table.header)
+        + " \\\\ \\hline\\rule{0pt}{10bp}%"
+    )
     title = escaped(table.title[:1].upper() + table.title[1:])
     notes = "".join(f"\n\n{{\\small {escaped(note)}\\par}}" for note in table.notes)
+    made = f"\\begin{{tabular}}{{@{{}}{kinds}@{{}}}}\n{header}\n" + "\n".join(rows) + "\n\\end{tabular}"
+    if sum(widths) + _GAP * len(widths) > TEXT_WIDTH + 1:
+        made = f"\\resizebox{{\\textwidth}}{{!}}{{{made}}}"
     return (
-        f"\\begin{{minipage}}{{\\textwidth}}\n\\textbf{{{title}}}\\\\[2pt]\n"
-        f"{{{size}\\setlength{{\\tabcolsep}}{{{_GAP / 2:g}bp}}"
-        f"\\begin{{tabular}}{{@{{}}{kinds}@{{}}}}\n{header}\n"
-        + "\n".join(rows)
-        + f"\n\\end{{tabular}}}}{notes}\n\\end{{minipage}}\n"
+        f"\\begin{{minipage}}{{\\textwidth}}\n\\medskip\\textbf{{{title}}}\\\\[2pt]\n"
+        f"{{{size}\\setlength{{\\tabcolsep}}{{{_GAP / 2:g}bp}}{made}}}{notes}\n\\end{{minipage}}\n"
     )
 
 
@@ -105,18 +118,24 @@ def _cell(text: str) -> str:
 
 
 def _widths(table: Table) -> list[float]:
-    """Columns as wide as they need, the widest ones narrower where all together are wider than the page."""
-    columns = list(zip(table.header, *table.rows, strict=True))
-    needs = [max(em_width(cell) for cell in column) * _TABLE_FONT * 0.95 + 4 for column in columns]
-    room = TEXT_WIDTH - _GAP * len(columns)
-    widths = list(needs)
-    while sum(widths) > room + 1:
-        widest = max(widths)
-        many = [index for index, width in enumerate(widths) if width == widest]
-        below = max((width for width in widths if width < widest), default=0.0)
-        fair = max(widest - (sum(widths) - room) / len(many), below, 12.0)
-        if fair >= widest:
-            break
-        for index in many:
-            widths[index] = fair
-    return widths
+    """Columns wide enough for their cells, headers folded where that saves room; the widest ones narrower where all together
+    are wider than the page."""
+    bodies = list(zip(*table.rows, strict=True)) or [()] * len(table.header)
+    lowest, least, wished = [], [], []
+    for name, body, numeric in zip(table.header, bodies, numeric_columns(table), strict=True):
+        cells = max((em_width(cell) for cell in body), default=0.0)
+        word = max(em_width(word) for word in name.split(" "))
+        longest = cells if numeric else max((em_width(w) for cell in body for w in cell.split(" ")), default=0.0)
+        lowest.append(max(longest, word * _BOLD) * _TABLE_FONT * _EM + 3)
+        least.append(max(cells, word * _BOLD) * _TABLE_FONT * _EM + 3)
+        wished.append(max(cells, em_width(name) * _BOLD) * _TABLE_FONT * _EM + 3)
+    room = TEXT_WIDTH - _GAP * len(least)
+    if sum(wished) <= room:
+        return wished
+    excess = sum(least) - room
+    if excess > 0:
+        slack = [width - low for width, low in zip(least, lowest, strict=True)]
+        share = min(excess / max(sum(slack), 1.0), 1.0)
+        return [width - part * share for width, part in zip(least, slack, strict=True)]
+    spare = -excess / sum(width < wish for width, wish in zip(least, wished, strict=True))
+    return [min(width + spare, wish) for width, wish in zip(least, wished, strict=True)]
