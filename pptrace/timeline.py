@@ -59,7 +59,8 @@ class Timeline:
     """A schedule with a start and an end for every op, in ticks of 1/`ticks_per_unit`.
 
     `starts`, `ends` and `arrivals` are arrays by position; `arrivals[i]` is when the output of op i is where it is needed
-    (its end, where it does not travel). `measured` timelines were read, not simulated.
+    (its end, where it does not travel). `measured` timelines were read, not simulated; `offset` is then what the clock that
+    they were read from said at tick 0, in its own unit, as text, so that nothing is rounded (empty: not known).
     """
 
     __slots__ = (
@@ -70,6 +71,7 @@ class Timeline:
         "ends",
         "latencies",
         "measured",
+        "offset",
         "schedule",
         "starts",
         "ticks_per_unit",
@@ -88,6 +90,7 @@ class Timeline:
         departures: dict[int, int] | None = None,
         latencies: list[int] | None = None,
         measured: bool = False,
+        offset: str = "",
     ) -> None:
         self.schedule = schedule
         self.costs = costs
@@ -99,6 +102,7 @@ class Timeline:
         self.departures = departures or {}
         self.latencies = latencies
         self.measured = measured
+        self.offset = offset
 
     def spans(self, rank: int) -> Iterator[Span]:
         """The spans of one rank, in the order of its list."""

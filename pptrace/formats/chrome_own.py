@@ -21,7 +21,6 @@ from pptrace.model import Op, OpKind
 from pptrace.printable import printable
 
 if TYPE_CHECKING:
-
     from pptrace.formats import Document
     from pptrace.formats.chrome_reading import Opened
     from pptrace.formats.chrome_structs import Recorded
@@ -57,14 +56,14 @@ def document_of(opened_file: Opened, letter: str) -> Document:
         [time for ts, dur in zip(slices.times[::2], slices.times[1::2], strict=True) for time in (ts, ts.plus(dur))]
     )
     notes = list(recorded.notes)
-    ticks_per_unit, measured = recorded.ticks_per_unit, recorded.measured
+    ticks_per_unit, measured, offset = recorded.ticks_per_unit, recorded.measured, recorded.offset
     ticks = Clock(ticks_per_unit, per_unit).ticks(times)
     if ticks is None or min(ticks) < 0 or max(ticks) >= MAX_TICKS:
         try:
             moved = rebased(times, per_unit)
         except FormatError as error:
             fail(name, "$.traceEvents", str(error))
-        ticks, ticks_per_unit, measured = moved.ticks, moved.ticks_per_unit, True
+        ticks, ticks_per_unit, measured, offset = moved.ticks, moved.ticks_per_unit, True, moved.offset.text()
         notes.append(_moved(moved, recorded.ticks_per_unit))
     trace = Trace(
         schema="pptrace.trace/1",
@@ -72,6 +71,7 @@ def document_of(opened_file: Opened, letter: str) -> Document:
         costs=recorded.costs,
         ticks_per_unit=ticks_per_unit,
         measured=measured,
+        offset=offset,
         notes=notes,
         events=[
             msgspec.structs.replace(event, start=ticks[2 * i], end=ticks[2 * i + 1])

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from pptrace.formats.trace_structs import CostsInfo, Exact, Index, ScheduleInfo
+from pptrace.formats.trace_structs import Clock, CostsInfo, Exact, Index, ScheduleInfo
 
 CHROME_SCHEMA = "pptrace.chrome/1"
 
@@ -21,6 +21,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
     ticks_per_unit: Annotated[int, Meta(ge=1)]
     microseconds_per_unit: Exact
     measured: bool = False
+    offset: Clock | UnsetType = UNSET
     notes: list[Annotated[str, Meta(max_length=2000)]] = []
 
 

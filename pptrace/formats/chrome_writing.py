@@ -58,6 +58,7 @@ def _head(report: Report, per_unit: object) -> str:
         ticks_per_unit=timeline.ticks_per_unit,
         microseconds_per_unit=exact(per_unit),  # type: ignore[arg-type]
         measured=timeline.measured,
+        offset=timeline.offset or msgspec.UNSET,
         notes=list(report.notes),
     )
     title = "   ".join(report.headline)

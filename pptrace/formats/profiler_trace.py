@@ -144,6 +144,7 @@ def _timed(
         costs=costs_info(Costs(unit="us")),
         ticks_per_unit=clock.ticks_per_unit,
         measured=True,
+        offset=clock.offset.text(),
         notes=[*notes, f"times are since the first op, at {clock.offset.text()} us of the clock"],
         events=events,
     )

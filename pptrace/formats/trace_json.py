@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from pptrace.formats import Document
 
 _LONG = {"lifetimes", "metrics", "closed_forms"}
-_BEFORE_EVENTS = ("schema", "schedule", "costs", "ticks_per_unit", "unit", "measured", "headline", "assumptions")
+_BEFORE_EVENTS = (
+    "schema",
+    "schedule",
+    "costs",
+    "ticks_per_unit",
+    "unit",
+    "measured",
+    "offset",
+    "headline",
+    "assumptions",
+)
 
 
 def read(data: bytes, *, source: str = "trace") -> Document:

@@ -155,6 +155,7 @@ def _timeline(trace: Trace) -> Timeline:
         departures=messages.departures,
         latencies=messages.latencies,
         measured=measured,
+        offset="" if isinstance(trace.offset, msgspec.UnsetType) else trace.offset,
     )
 
 

@@ -155,6 +155,7 @@ def header(report: Report, names: Sequence[str]) -> structs.Header:
         ticks_per_unit=timeline.ticks_per_unit,
         unit=report.costs.unit or UNSET,
         measured=timeline.measured,
+        offset=timeline.offset or UNSET,
         headline=list(report.headline),
         assumptions=list(report.assumptions),
         omitted=report.omitted,

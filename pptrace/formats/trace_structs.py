@@ -20,6 +20,13 @@ Size = Annotated[int, Meta(ge=1, le=999_999_999)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=60)]
 Exact = Annotated[str, Meta(pattern=r"^-?[0-9]{1,60}(/[0-9]{1,60})?$", description="an exact number: 3 or 3/2")]
+Clock = Annotated[
+    str,
+    Meta(
+        pattern=r"^(-?[0-9]{1,80}(\.[0-9]{1,80})?)?$",
+        description="what the clock of the times that were read said at tick 0, in its own unit (microseconds in a profiler)",
+    ),
+]
 Kind = Literal["F", "B", "I", "W", "R", "REDUCE", "STEP", "SEND_F", "SEND_B"]
 
 
@@ -251,6 +258,7 @@ class Header(Struct, frozen=True, kw_only=True):
     ticks_per_unit: Annotated[int, Meta(ge=1, description="a time in units is ticks / ticks_per_unit")] = 1
     unit: Annotated[str, Meta(max_length=20, description="what a unit of time is")] | UnsetType = UNSET
     measured: Annotated[bool, Meta(description="times were read, not simulated")] = False
+    offset: Clock | UnsetType = UNSET
     headline: list[str] | UnsetType = UNSET
     assumptions: list[str] | UnsetType = UNSET
     omitted: str | UnsetType = UNSET

@@ -57,7 +57,7 @@ def same(one: Timeline, other: Timeline) -> bool:
         and one.departures == other.departures
         and one.ticks_per_unit == other.ticks_per_unit
         and one.costs == other.costs
-        and one.measured == other.measured
+        and (one.measured, one.offset) == (other.measured, other.offset)
         and (mine.name, mine.codes, mine.rank_starts, mine.pairs)
         == (theirs.name, theirs.codes, theirs.rank_starts, theirs.pairs)
         and (mine.placement, mine.placement.kind) == (theirs.placement, theirs.placement.kind)
@@ -119,6 +119,22 @@ def test_a_hand_written_trace_needs_few_fields() -> None:
     metrics = Report(found).metrics
     assert metrics["elapsed"].value.numerator == 67
     assert [value.numerator for value in metrics["bubble_time"].values] == [37, 34]
+
+
+def test_the_clock_at_tick_zero_is_kept_as_it_was_written() -> None:
+    trace = json.loads(HAND_WRITTEN) | {"offset": "1722430000123456.125"}
+    found = trace_json.read(json.dumps(trace).encode()).timeline
+    assert found is not None
+    assert found.offset == "1722430000123456.125"
+    for form in (trace_json, trace_jsonl):
+        again = form.read(form.write(Report(found))).timeline
+        assert again is not None
+        assert same(again, found)
+    simulated = trace_json.write(Report(timeline("1f1b", Params(2, 2), Costs())))
+    assert "offset" not in json.loads(simulated)
+    trace["offset"] = "noon"
+    with pytest.raises(FormatError, match=r"^trace: \$\.offset: expected str matching regex"):
+        trace_json.read(json.dumps(trace).encode())
 
 
 def test_events_in_another_order_give_the_same_timeline() -> None:
