@@ -3,7 +3,7 @@
 The library's public names, each imported when it is first used, so that the command starts in a blink:
 
     >>> from pptrace import simulate
-    >>> report = simulate("1f1b", ranks=4, microbatches=4)
+    >>> report = simulate("1f1b", num_ranks=4, num_microbatches=4)
     >>> print(report)                                           # what `pptrace show` prints; a notebook draws it
     >>> report.metrics["bubble_over_elapsed"].value             # Ratio(numerator=6, denominator=14)
     >>> [str(span.op) for span in report.timeline.spans(0)]     # ['0F0', '0F1', '0F2', '0F3', '0B0', ...]

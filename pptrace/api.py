@@ -45,9 +45,9 @@ class Simulation(Report):
 def simulate(
     schedule: str | Schedule,
     *,
-    ranks: int | None = None,
-    microbatches: int | None = None,
-    chunks: int | None = None,
+    num_ranks: int | None = None,
+    num_microbatches: int | None = None,
+    num_chunks: int | None = None,
     group: int | None = None,
     order: str | None = None,
     forward: Number | Sequence[Number] | None = None,
@@ -60,7 +60,7 @@ def simulate(
     reduce: Number = 0,
     step_time: Number = 0,
     costs: Costs | None = None,
-    steps: int = 1,
+    num_steps: int = 1,
     joint_update: bool = True,
     split_backward: bool = False,
     recompute: str = "",
@@ -68,30 +68,40 @@ def simulate(
 ) -> Simulation:
     """Time a registered schedule, or one of your own, and report on it.
 
-    `schedule` is a registered name, with `ranks` and `microbatches`, or a `Schedule`, which brings its own sizes.
+    `schedule` is a registered name, with `num_ranks` and `num_microbatches`, or a `Schedule`, which brings its own sizes.
     Times are numbers (a float counts as the decimal that Python prints), fractions (`"3/2"`), or lists with one value per
     rank; `backward` is the full backward (I + W) and `weight_grad` its W part, of one microbatch on one rank
     (`cost_per="op"`: of one op). `costs` gives all of it at once. Defaults are those of the command line.
 
-        >>> simulate("1f1b", ranks=4, microbatches=4).metrics["bubble_over_elapsed"].value
+        >>> simulate("1f1b", num_ranks=4, num_microbatches=4).metrics["bubble_over_elapsed"].value
         Ratio(numerator=6, denominator=14)
 
     Raises `ParameterError`, `LimitError`, `ScheduleError` or `DeadlockError`.
     """
+    params = (num_ranks, num_microbatches, num_chunks, group, order)
+    recipe = None
     if isinstance(schedule, Schedule):
+        if (
+            any(choice is not None for choice in params)
+            or num_steps != 1
+            or split_backward
+            or recompute
+            or not joint_update
+        ):
+            message = (
+                "a Schedule brings its own order: sizes, group, order, steps and transforms are for registered names"
+            )
+            raise ParameterError(message)
         splits = bool(schedule.kinds() & {OpKind.I, OpKind.W}) or bool(schedule.pairs)
-    elif ranks is None or microbatches is None:
-        message = f'simulate({schedule!r}) needs ranks and microbatches, for example simulate("1f1b", ranks=4, microbatches=8)'
+    elif num_ranks is None or num_microbatches is None:
+        message = (
+            f"simulate({schedule!r}) needs num_ranks and num_microbatches, for example "
+            'simulate("1f1b", num_ranks=4, num_microbatches=8)'
+        )
         raise ParameterError(message)
     else:
-        recipe = Recipe(
-            schedule,
-            Params(ranks, microbatches, chunks, group, order, steps),
-            split_backward,
-            recompute,
-            joint_update,
-            max_ops,
-        )
+        sizes = Params(num_ranks, num_microbatches, num_chunks, group, order, num_steps)
+        recipe = Recipe(schedule, sizes, split_backward, recompute, joint_update, max_ops)
         splits = recipe.splits
     if costs is None:
         costs = with_defaults(
@@ -107,8 +117,13 @@ def simulate(
             reduce=_exact(reduce, "reduce"),
             step_time=_exact(step_time, "step_time"),
         )
-    if isinstance(schedule, Schedule):
-        return Simulation(simulate_schedule(schedule, costs))
+    elif (forward, backward, weight_grad, comm, reduce, step_time) != (None, None, None, 0, 0, 0):
+        message = (
+            "costs says how long everything takes; leave forward, backward, weight_grad, comm, reduce and step_time out"
+        )
+        raise ParameterError(message)
+    if recipe is None:
+        return Simulation(simulate_schedule(schedule, costs))  # type: ignore[arg-type]
     return Simulation(time_schedule(recipe, costs))
 
 

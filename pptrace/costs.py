@@ -122,6 +122,8 @@ def check_costs(costs: Costs, placement: Placement, num_microbatches: int) -> No
     for name, option in (("forward", "-f"), ("backward", "-b"), ("weight_grad", "-w")):
         given: Values = getattr(costs, name)
         wanted, noun = (placement.num_stages, "stage") if given.per == "stage" else (placement.num_ranks, "rank")
+        if given.per not in ("rank", "op", "stage"):
+            _refuse(f"{name}: costs are per rank, op or stage, got {given.per[:40]!r}")
         label = f"{costs.source}: {name}" if given.per == "stage" and costs.source else f"{option} ({name})"
         if len(given.numbers) not in (1, wanted):
             _refuse(

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.costs import Costs, Values
-from pptrace.errors import DeadlockError
+from pptrace.errors import DeadlockError, ParameterError
 from pptrace.schedules.registry import DEFAULT_MAX_OPS, Params, build, entry, with_remedy
 from pptrace.timeline import Timeline, simulate_schedule
 
@@ -38,6 +38,9 @@ def make_schedule(recipe: Recipe) -> Schedule:
     Raises `ParameterError` for parameters that the schedule forbids and `LimitError` for more than `max_ops` ops.
     """
     schedule = build(recipe.name, recipe.params, max_ops=recipe.max_ops)
+    if recipe.recompute not in ("", "full", "early"):
+        message = f"recompute must be full or early, or empty, got {recipe.recompute[:40]!r}"
+        raise ParameterError(message)
     if recipe.split_backward or recipe.recompute:
         from pptrace.schedules.transforms import recompute, split_backward  # noqa: PLC0415  (rarely used)
 

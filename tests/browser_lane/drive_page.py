@@ -102,7 +102,7 @@ def check(fact: str, found: object, expected: object) -> None:
 
 def hover_and_cursor() -> None:
     said = drive(
-        html_page(simulate("1f1b", ranks=4, microbatches=4)),
+        html_page(simulate("1f1b", num_ranks=4, num_microbatches=4)),
         """
         said.before = document.querySelector('.told').textContent;
         said.f1 = await send('pointermove', 1, 2.5);
@@ -180,7 +180,7 @@ def hover_and_cursor() -> None:
 
 def pairs_and_messages() -> None:
     said = drive(
-        html_page(simulate("dualpipev", ranks=4, microbatches=10)),
+        html_page(simulate("dualpipev", num_ranks=4, num_microbatches=10)),
         "said.upper = await send('pointermove', 0, 9, 0.25); said.at9 = chips()[0];"
         "said.lower = await send('pointermove', 0, 9, 0.75);",
     )
@@ -188,7 +188,7 @@ def pairs_and_messages() -> None:
     check("the lower half is its second", said["lower"][:31], "7B3 on rank 0: t=8.5 to 10. It ")
     check("the cursor names both", said["at9"][:2], ["rank 0", "0F7+7B3"])
     said = drive(
-        html_page(simulate("1f1b", ranks=2, microbatches=1, comm="1/2")),
+        html_page(simulate("1f1b", num_ranks=2, num_microbatches=1, comm="1/2")),
         "said.told = await send('pointermove', 1, 2);",
     )
     check(
@@ -200,7 +200,7 @@ def pairs_and_messages() -> None:
 
 
 def hostile_labels() -> None:
-    timed = simulate("1f1b", ranks=2, microbatches=2)
+    timed = simulate("1f1b", num_ranks=2, num_microbatches=2)
     timed.schedule.name = "</script><script>window.broken=1</script><img src=x onerror=window.broken=1>\"'"
     report = Report(timed.timeline, notes=("<b onmouseover=window.broken=1>&lt;]]>--></svg>",))
     page = html_page(report, FigureOptions(caption=True, lifetimes=True, curve=True, arrows=True))
@@ -216,7 +216,7 @@ def hostile_labels() -> None:
 
 def many_ops() -> None:
     said = drive(
-        html_page(simulate("1f1b", ranks=64, microbatches=512)),
+        html_page(simulate("1f1b", num_ranks=64, num_microbatches=512)),
         """
         said.first = await send('pointermove', 63, 63.5);
         said.after = await send('pointermove', 0, 1.5);

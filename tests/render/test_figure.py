@@ -18,7 +18,7 @@ EVERYTHING = FigureOptions(lifetimes=True, curve=True, arrows=True, caption=True
 
 
 def drawn(name: str, ranks: int, microbatches: int, options: FigureOptions | None = None, **costs: object) -> Figure:
-    return figure(simulate(name, ranks=ranks, microbatches=microbatches, **costs), options)
+    return figure(simulate(name, num_ranks=ranks, num_microbatches=microbatches, **costs), options)
 
 
 def times(found: Figure, *places: float) -> list[float]:
@@ -44,7 +44,7 @@ def test_the_time_axis_has_a_mark_at_every_unit_where_there_is_room():
 
 
 def test_times_that_are_no_whole_units():
-    found = drawn("interleaved", 4, 8, chunks=2)
+    found = drawn("interleaved", 4, 8, num_chunks=2)
     assert found.picture.end == 38  # ticks of half a unit
     assert [mark.text for mark in found.marks] == [str(time) for time in range(20)]
     assert times(found, *(mark.x for mark in found.marks)) == list(range(0, 39, 2))
@@ -66,7 +66,7 @@ def test_messages_under_way():
 
 
 def test_the_end_of_an_optimizer_step():
-    found = drawn("1f1b", 4, 4, steps=2)
+    found = drawn("1f1b", 4, 4, num_steps=2)
     assert [times(found, *row.bars) for row in found.rows] == [[14]] * 4
     assert [row.bars for row in drawn("1f1b", 4, 4).rows] == [()] * 4
 

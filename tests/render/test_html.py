@@ -59,14 +59,14 @@ def data_of(page: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", names())
 def test_every_schedule_makes_a_page_whose_elements_are_closed(name: str):
-    page = html_page(simulate(name, ranks=4, microbatches=8, comm=1), EVERYTHING)
+    page = html_page(simulate(name, num_ranks=4, num_microbatches=8, comm=1), EVERYTHING)
     reader = Reader(page)
     assert reader.open == []
     assert (reader.count("svg"), reader.count("h1"), reader.count("figure")) == (1, 1, 1)
 
 
 def test_it_can_be_read_without_a_script():
-    reader = Reader(html_page(simulate("1f1b", ranks=4, microbatches=4), EVERYTHING))
+    reader = Reader(html_page(simulate("1f1b", num_ranks=4, num_microbatches=4), EVERYTHING))
     words = " ".join(reader.texts)
     for said in ("1f1b (flush)", "6/14 = 0.429", "denominator: elapsed", "F3", "4 from t=3", "not modelled"):
         assert said.lower() in words.lower()
@@ -75,7 +75,7 @@ def test_it_can_be_read_without_a_script():
 
 
 def test_it_needs_no_network():
-    page = html_page(simulate("dualpipev", ranks=4, microbatches=10), EVERYTHING)
+    page = html_page(simulate("dualpipev", num_ranks=4, num_microbatches=10), EVERYTHING)
     reader = Reader(page)
     policy = [a.get("content") for tag, a in reader.elements if a.get("http-equiv") == "Content-Security-Policy"]
     assert policy == [POLICY]
@@ -89,7 +89,7 @@ def test_it_needs_no_network():
 
 
 def test_the_data_says_what_every_op_waits_for():
-    data = data_of(html_page(simulate("1f1b", ranks=2, microbatches=1)))
+    data = data_of(html_page(simulate("1f1b", num_ranks=2, num_microbatches=1)))
     # boxes: stage 0's F0, B0; stage 1's F0, B0
     assert data["name"] == ["F0", "B0", "F0", "B0"]
     assert data["first"] == [0, 2, 4]
@@ -101,13 +101,13 @@ def test_the_data_says_what_every_op_waits_for():
 
 
 def test_messages_arrive_later_than_their_ops_end():
-    data = data_of(html_page(simulate("1f1b", ranks=2, microbatches=1, comm="1/2")))
+    data = data_of(html_page(simulate("1f1b", num_ranks=2, num_microbatches=1, comm="1/2")))
     assert data["unit"] == 2
     assert data["arrival"] == {"0": 3, "3": 8}  # in half units: F0 ends at 2, B0 on stage 1 at 7
 
 
 def test_an_exercise_does_not_give_its_answers_away():
-    timed = simulate("1f1b", ranks=2, microbatches=2)
+    timed = simulate("1f1b", num_ranks=2, num_microbatches=2)
     page = html_page(timed, FigureOptions(holes=frozenset(range(timed.schedule.num_ops))))
     data = data_of(page)
     assert set(data["name"]) == {"?"}
@@ -117,7 +117,7 @@ def test_an_exercise_does_not_give_its_answers_away():
 
 
 def test_what_a_file_calls_things_stays_text():
-    timed = simulate("1f1b", ranks=2, microbatches=2)
+    timed = simulate("1f1b", num_ranks=2, num_microbatches=2)
     timed.schedule.name = HOSTILE
     page = html_page(Report(timed.timeline, notes=(HOSTILE,)), EVERYTHING)
     reader = Reader(page)
@@ -138,7 +138,7 @@ def test_json_cannot_end_its_element():
 
 
 def test_themes():
-    timed = simulate("1f1b", ranks=2, microbatches=2)
+    timed = simulate("1f1b", num_ranks=2, num_microbatches=2)
     auto, light, dark = (html_page(timed, FigureOptions(theme=theme)) for theme in ("auto", "light", "dark"))
     assert "color-scheme:light dark" in auto
     assert "color-scheme:light}" in light

@@ -12,7 +12,7 @@ from pptrace.render.markdown import escaped, fenced, markdown_figure, markdown_p
 
 
 def test_the_figure_is_the_grid_in_a_fence():
-    text = markdown_figure(simulate("1f1b", ranks=2, microbatches=2))
+    text = markdown_figure(simulate("1f1b", num_ranks=2, num_microbatches=2))
     assert text.startswith("```text\n")
     assert text.endswith("\n```\n")
     assert "stage 0 |F0 F1 .  B0 .  B1\nstage 1 |.  F0 B0 F1 B1 ." in text
@@ -20,7 +20,7 @@ def test_the_figure_is_the_grid_in_a_fence():
 
 
 def test_the_curve_is_the_strip_and_the_caption_a_list():
-    text = markdown_figure(simulate("1f1b", ranks=2, microbatches=2), FigureOptions(curve=True, caption=True))
+    text = markdown_figure(simulate("1f1b", num_ranks=2, num_microbatches=2), FigureOptions(curve=True, caption=True))
     assert "stage 0 |1  2  2  2  1  1      2 from t=1" in text
     assert (
         "- bubble / elapsed (elapsed idle fraction): 2/6 = 0.333 (idle / (ranks x elapsed); denominator: elapsed)."
@@ -29,7 +29,7 @@ def test_the_curve_is_the_strip_and_the_caption_a_list():
 
 
 def test_the_page_has_all_tables():
-    text = markdown_page(simulate("1f1b", ranks=4, microbatches=4))
+    text = markdown_page(simulate("1f1b", num_ranks=4, num_microbatches=4))
     assert text.startswith("# 1f1b (flush)\n")
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
         "Metrics",
@@ -42,7 +42,7 @@ def test_the_page_has_all_tables():
 
 
 def test_rows_of_a_table_have_as_many_cells_as_its_header():
-    lines = markdown_page(simulate("interleaved", ranks=4, microbatches=8, chunks=2)).splitlines()
+    lines = markdown_page(simulate("interleaved", num_ranks=4, num_microbatches=8, num_chunks=2)).splitlines()
     tables = [line for line in lines if line.startswith("|")]
     assert len(tables) > 20
     for before, line in pairwise(tables):
@@ -52,7 +52,7 @@ def test_rows_of_a_table_have_as_many_cells_as_its_header():
 
 def test_names_are_escaped():
     assert escaped("a|b <i> `x` *y* [z](u) \x1b\n") == r"a\|b \<i\> \`x\` \*y\* \[z\](u) \\x1b\\n"
-    timed = simulate("1f1b", ranks=2, microbatches=2)
+    timed = simulate("1f1b", num_ranks=2, num_microbatches=2)
     timed.schedule.name = "<script>|\n# x"
     assert markdown_page(Report(timed.timeline)).startswith(r"# \<script\>\|\\n\# x (flush)")
 

@@ -32,7 +32,7 @@ def texts(root: ElementTree.Element) -> Counter[str]:
 
 @pytest.mark.parametrize("name", names())
 def test_every_schedule_is_well_formed_and_names_every_op_once(name: str):
-    timed = simulate(name, ranks=4, microbatches=8, comm=1)
+    timed = simulate(name, num_ranks=4, num_microbatches=8, comm=1)
     root = parsed(svg_document(timed, EVERYTHING))
     assert root.tag == f"{SVG}svg"
     ids = [element.get("id") for element in root.iter() if element.get("id")]
@@ -46,7 +46,7 @@ def test_every_schedule_is_well_formed_and_names_every_op_once(name: str):
 
 
 def test_a_title_and_a_description_for_those_who_cannot_see_it():
-    root = parsed(svg_figure(simulate("1f1b", ranks=4, microbatches=4)))
+    root = parsed(svg_figure(simulate("1f1b", num_ranks=4, num_microbatches=4)))
     title, desc = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
     assert title is not None
     assert desc is not None
@@ -57,7 +57,7 @@ def test_a_title_and_a_description_for_those_who_cannot_see_it():
 
 
 def test_it_fetches_nothing():
-    text = svg_document(simulate("dualpipev", ranks=4, microbatches=10), EVERYTHING)
+    text = svg_document(simulate("dualpipev", num_ranks=4, num_microbatches=10), EVERYTHING)
     without_names = text.replace("http://www.w3.org/2000/svg", "").replace("http://www.w3.org/1999/xlink", "")
     assert "http" not in without_names
     assert "@import" not in text
@@ -66,7 +66,7 @@ def test_it_fetches_nothing():
 
 
 def test_every_kind_but_f_is_hatched():
-    timed = simulate("zb-h1", ranks=2, microbatches=2, reduce="1/2", step_time="1/2")
+    timed = simulate("zb-h1", num_ranks=2, num_microbatches=2, reduce="1/2", step_time="1/2")
     text = svg_figure(timed, FigureOptions(prefix="pp"))
     assert re.findall(r'<pattern id="pp-h(\w+)"', text) == ["I0", "W0", "REDUCE0", "STEP0"]
     root = parsed(text)
@@ -90,7 +90,7 @@ def test_words_are_read_in_both_themes(theme: Theme):
 
 
 def test_themes():
-    timed = simulate("1f1b", ranks=2, microbatches=2)
+    timed = simulate("1f1b", num_ranks=2, num_microbatches=2)
     auto, light, dark = (svg_figure(timed, FigureOptions(theme=theme)) for theme in ("auto", "light", "dark"))
     assert "@media (prefers-color-scheme:dark)" in auto
     assert f".paper,.pptrace .hole{{fill:{LIGHT.paper}}}" in auto
@@ -101,7 +101,7 @@ def test_themes():
 
 
 def test_the_style_does_not_touch_the_page_around_it():
-    style = re.search(r"<style>(.*?)</style>", svg_figure(simulate("1f1b", ranks=2, microbatches=2)), re.DOTALL)
+    style = re.search(r"<style>(.*?)</style>", svg_figure(simulate("1f1b", num_ranks=2, num_microbatches=2)), re.DOTALL)
     assert style is not None
     rules = style[1].replace("@media (prefers-color-scheme:dark){", "")
     selectors = [selector for rule in re.findall(r"([^{}]+)\{", rules) for selector in rule.split(",")]
@@ -110,7 +110,7 @@ def test_the_style_does_not_touch_the_page_around_it():
 
 
 def test_what_a_file_calls_things_stays_text():
-    timed = simulate("1f1b", ranks=2, microbatches=2)
+    timed = simulate("1f1b", num_ranks=2, num_microbatches=2)
     timed.schedule.name = HOSTILE
     text = svg_document(Report(timed.timeline, notes=(HOSTILE,)), EVERYTHING)
     root = parsed(text)
@@ -129,7 +129,7 @@ def ids(text: str) -> set[str]:
 
 
 def test_several_figures_in_one_page_have_their_own_ids():
-    one, other = simulate("1f1b", ranks=2, microbatches=2), simulate("gpipe", ranks=2, microbatches=2)
+    one, other = simulate("1f1b", num_ranks=2, num_microbatches=2), simulate("gpipe", num_ranks=2, num_microbatches=2)
     assert ids(svg_figure(one)) & ids(svg_figure(other)) == set()
     assert svg_figure(one) == svg_figure(one)
     assert ids(svg_figure(one, FigureOptions(prefix="a"))) & ids(svg_figure(one, FigureOptions(prefix="b"))) == set()
@@ -137,24 +137,24 @@ def test_several_figures_in_one_page_have_their_own_ids():
 
 def test_a_prefix_is_letters_and_digits():
     with pytest.raises(ParameterError, match="the prefix of a figure's ids is a letter and then letters and digits"):
-        svg_figure(simulate("1f1b", ranks=1, microbatches=1), FigureOptions(prefix='x" onload="alert(1)'))
+        svg_figure(simulate("1f1b", num_ranks=1, num_microbatches=1), FigureOptions(prefix='x" onload="alert(1)'))
 
 
 def test_many_ops_share_few_elements():
-    text = svg_figure(simulate("1f1b", ranks=64, microbatches=512))
+    text = svg_figure(simulate("1f1b", num_ranks=64, num_microbatches=512))
     assert text.count("<path") < 64 * 5
     assert len(re.findall(r">[FB]\d+<", text)) == 65_536
     assert len(text) < 64 * 65_536
 
 
 def test_a_hole_says_nothing():
-    timed = simulate("1f1b", ranks=2, microbatches=2)
+    timed = simulate("1f1b", num_ranks=2, num_microbatches=2)
     root = parsed(svg_figure(timed, FigureOptions(holes=frozenset({0}), legend=False)))
     assert texts(root)["F0"] == 1  # stage 1's
     assert texts(root)["?"] == 1
 
 
 def test_a_file_is_utf_8_and_says_so():
-    data = write(simulate("1f1b", ranks=2, microbatches=2))
+    data = write(simulate("1f1b", num_ranks=2, num_microbatches=2))
     assert data.startswith(b'<?xml version="1.0" encoding="UTF-8"?>\n<svg ')
     assert data.endswith(b"</svg>\n")

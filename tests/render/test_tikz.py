@@ -18,7 +18,7 @@ EVERYTHING = FigureOptions(lifetimes=True, curve=True, arrows=True, caption=True
 
 @pytest.mark.parametrize("name", names())
 def test_braces_and_environments_are_closed(name: str):
-    text = tikz_document(simulate(name, ranks=4, microbatches=8, comm=1), EVERYTHING)
+    text = tikz_document(simulate(name, num_ranks=4, num_microbatches=8, comm=1), EVERYTHING)
     bare = re.sub(r"\\[{}%]", "", text)
     assert bare.count("{") == bare.count("}")
     assert text.count(r"\begin{tikzpicture}") == text.count(r"\end{tikzpicture}") == 1
@@ -27,26 +27,26 @@ def test_braces_and_environments_are_closed(name: str):
 
 
 def test_a_file_compiles_alone_and_can_be_taken_into_a_document():
-    text = tikz_document(simulate("1f1b", ranks=2, microbatches=2))
+    text = tikz_document(simulate("1f1b", num_ranks=2, num_microbatches=2))
     assert r"\ifx\documentclass\@twoclasseserror" in text
     assert text.index(r"\begin{document}") < text.index(r"\fi") < text.index(r"\begin{tikzpicture}")
     assert text.endswith("\\pptraceend\n")
 
 
 def test_the_picture_alone_has_no_preamble():
-    text = tikz_figure(simulate("1f1b", ranks=2, microbatches=2))
+    text = tikz_figure(simulate("1f1b", num_ranks=2, num_microbatches=2))
     assert "documentclass" not in text
     assert text.startswith("\\begingroup")
     assert text.endswith("\\endgroup\n")
 
 
 def test_every_op_is_named():
-    text = tikz_figure(simulate("1f1b", ranks=2, microbatches=2), FigureOptions(legend=False))
+    text = tikz_figure(simulate("1f1b", num_ranks=2, num_microbatches=2), FigureOptions(legend=False))
     assert re.findall(r"\{([FB]\d)\};", text) == ["F0", "F1", "B0", "B1", "F0", "B0", "F1", "B1"]
 
 
 def test_colours_are_the_palettes():
-    text = tikz_figure(simulate("zb-h1", ranks=2, microbatches=2))
+    text = tikz_figure(simulate("zb-h1", num_ranks=2, num_microbatches=2))
     for name, color in (("ppF0", "0072B2"), ("ppI0", "F0E442"), ("ppW0", "56B4E9")):
         assert f"\\definecolor{{{name}}}{{HTML}}{{{color}}}" in text
     assert "pattern=north west lines,pattern color=ppW0h" in text
@@ -71,7 +71,7 @@ def test_text_is_escaped(given: str, written: str):
 
 
 def test_what_a_file_calls_things_stays_text():
-    timed = simulate("1f1b", ranks=2, microbatches=2)
+    timed = simulate("1f1b", num_ranks=2, num_microbatches=2)
     timed.schedule.name = "\\end{document}%\n\\input{secret} ^^41 $"
     text = tikz_document(Report(timed.timeline, notes=("\\write18{rm}",)), EVERYTHING)
     comment, *rest = text.splitlines()
@@ -83,14 +83,14 @@ def test_what_a_file_calls_things_stays_text():
 
 def test_more_than_tex_holds_is_refused():
     with pytest.raises(LimitError) as refused:
-        tikz_figure(simulate("1f1b", ranks=64, microbatches=512))
+        tikz_figure(simulate("1f1b", num_ranks=64, num_microbatches=512))
     assert str(refused.value).startswith(
         "65,536 ops, arrows, lifetimes and numbers are more than TeX's memory holds (12,000)"
     )
 
 
 def test_no_length_is_longer_than_tex_knows():
-    text = tikz_document(simulate("naive", ranks=8, microbatches=128))
+    text = tikz_document(simulate("naive", num_ranks=8, num_microbatches=128))
     width = re.search(r"paperwidth=([\d.]+)bp", text)
     assert width is not None
     assert float(width[1]) <= MOST_PIXELS * 0.75 + 1
