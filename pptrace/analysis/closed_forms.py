@@ -9,10 +9,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from pptrace.errors import PptraceError
+from pptrace.errors import LimitError, PptraceError
 from pptrace.model import OpKind
 from pptrace.rationals import text_of
-from pptrace.schedules.registry import REGISTRY, Claim, EqualCosts, Params, checked, entry
+from pptrace.schedules.registry import DEFAULT_MAX_OPS, REGISTRY, Claim, EqualCosts, Params, build, entry
 from pptrace.schedules.updates import with_updates
 
 if TYPE_CHECKING:
@@ -155,13 +155,15 @@ def _differing_order(schedule: Schedule, params: Params) -> list[str]:
     ]
     if changed:
         return changed
+    limit = max(
+        DEFAULT_MAX_OPS, 4 * schedule.num_ops
+    )  # a file may give a name and sizes that make far more than it holds
     try:
-        found = entry(schedule.name)
-        built = found.build(checked(found, params))
+        built = build(schedule.name, params, max_ops=limit)
         if not schedule.asynchronous:
-            built = with_updates(
-                built, schedule.num_steps, max_ops=max(schedule.num_ops, built.num_ops * schedule.num_steps)
-            )
+            built = with_updates(built, schedule.num_steps, max_ops=limit)
+    except LimitError:
+        return [f"the order is that of {schedule.name} (here it is too long to compare)"]
     except PptraceError:
         return [f"the order is that of {schedule.name} (here the sizes are not)"]
     if _compute_codes(built) != _compute_codes(schedule):

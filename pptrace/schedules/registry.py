@@ -131,6 +131,8 @@ class Entry(NamedTuple):
     """What to do where these parameters deadlock; empty where nothing is to be done."""
     better: Callable[[Params], Params | None] | None = None
     """Parameters worth comparing with where these are legal but may waste time, or None."""
+    extra_work: Callable[[Params], int] | None = None
+    """Where making the order takes more than linear time: how many ops more could be made instead, for the limit."""
     beside: str = ""
     """What it is often taken for, and how the two differ; empty where nothing is."""
 
@@ -175,10 +177,12 @@ def build(name: str, params: Params, *, max_ops: int = DEFAULT_MAX_OPS) -> Sched
     chunks = params.num_chunks or 1
     steps = params.num_steps if found.asynchronous else 1
     estimate = params.num_ranks * params.num_microbatches * chunks * steps * (3 if found.splits else 2)
-    if estimate > max_ops:
+    extra = found.extra_work(params) if found.extra_work else 0
+    if estimate + extra > max_ops:
+        has = f"is as much work as {estimate + extra:,} ops" if extra else f"has {estimate:,} ops"
         message = (
-            f"{name} with P={params.num_ranks} M={params.num_microbatches} has {estimate:,} ops, over the limit of "
-            f"{max_ops:,}; lower P or M, or raise --max-ops"
+            f"{name} with P={params.num_ranks} M={params.num_microbatches} {has}, over the limit of {max_ops:,}; "
+            "lower P or M, or raise --max-ops"
         )
         raise LimitError(message)
     return found.build(params)

@@ -9,6 +9,7 @@ import pytest
 import timed_facts
 
 from pptrace.costs import Costs, values
+from pptrace.errors import LimitError
 from pptrace.schedules.registry import EqualCosts, Params, build, entry
 from pptrace.timeline import simulate_schedule
 
@@ -62,3 +63,15 @@ def test_a_large_one_has_every_op_once(name: str) -> None:
     assert schedule.num_ops == 32 * 128 * 2 * 3
     assert set(Counter(schedule.codes).values()) == {1}
     assert simulate_schedule(schedule, UNIT).ticks_per_unit == 2
+
+
+@pytest.mark.parametrize("name", ["v-half", "v-min"])
+def test_more_ranks_than_can_be_planned_in_seconds_are_refused_before_any_work(name: str) -> None:
+    """P = M = 512 are 1,572,864 ops and 512^3/16 = 8,388,608 of planning; P = 64 M = 512 is far from the limit."""
+    with pytest.raises(LimitError) as refused:
+        build(name, Params(512, 512))
+    assert str(refused.value) == (
+        f"{name} with P=512 M=512 is as much work as 9,961,472 ops, over the limit of 2,000,000; "
+        "lower P or M, or raise --max-ops"
+    )
+    assert build(name, Params(64, 512)).num_ops == 196_608
