@@ -1,13 +1,15 @@
 """Every registered schedule, over sizes, costs and latencies: what must hold whatever the schedule is.
 
 The rules are stated here a second time, on ops and fractions; nothing below reads the library's dependencies.
+
+Each test draws a fixed set of examples. PPTRACE_EXAMPLES=20 draws twenty times as many, others in every run (nightly).
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from fractions import Fraction
-from functools import partial
 from itertools import product
 
 import hypothesis.strategies as st
@@ -18,7 +20,9 @@ from hypothesis import given, settings
 from pptrace.analysis.report import Report
 from pptrace.costs import Costs, Values, values
 from pptrace.errors import DeadlockError, ParameterError
+from pptrace.formats import load
 from pptrace.model import BOUNDARY_KINDS, Op, OpKind, Schedule
+from pptrace.recipes import Recipe, make_schedule
 from pptrace.schedules.interleaved import full_groups
 from pptrace.schedules.registry import Params, build, checked, entry, names, with_remedy
 from pptrace.schedules.transforms import recompute, split_backward
@@ -26,7 +30,13 @@ from pptrace.timeline import Span, Timeline, simulate_schedule
 
 F, B, I, W, R = OpKind.F, OpKind.B, OpKind.I, OpKind.W, OpKind.R  # noqa: E741
 
-few = partial(settings, deadline=None, derandomize=True)
+TIMES_AS_MANY = int(os.environ.get("PPTRACE_EXAMPLES", "1"))
+
+
+def examples(number: int) -> settings:
+    return settings(max_examples=number * TIMES_AS_MANY, deadline=None, derandomize=TIMES_AS_MANY == 1)
+
+
 sizes = st.tuples(st.integers(1, 8), st.integers(1, 17), st.integers(1, 4), st.integers(1, 17))
 times = st.builds(Fraction, st.integers(1, 9), st.sampled_from([1, 2, 3]))
 latencies = st.sampled_from([Fraction(0), Fraction(0), Fraction(1, 2), Fraction(3)])
@@ -78,15 +88,14 @@ def unequal_costs(schedule: Schedule, draw: st.DataObject, overlap: str, latency
     return Costs(*per_stage, comm=(latency,), overlap=overlap)
 
 
-def assert_every_op_once(schedule: Schedule) -> None:
-    """F of every (stage, microbatch) once; B once, or I and W once; R never, or once for each. Nothing of an update but
-    where there is no flush."""
-    ops = Counter(
-        op for order in schedule for op in order if not schedule.asynchronous or op.kind not in BOUNDARY_KINDS
-    )
+def assert_every_op_once(schedule: Schedule, *, updated: bool = False) -> None:
+    """F of every (stage, microbatch, step) once; B once, or I and W once; R never, or once for each. Nothing of an update
+    but where there is no flush, or the order was `updated`."""
+    updated = updated or schedule.asynchronous
+    ops = Counter(op for order in schedule for op in order if not updated or op.kind not in BOUNDARY_KINDS)
     assert set(ops.values()) == {1}
-    owners = {(s, m) for s in range(schedule.num_stages) for m in range(schedule.num_microbatches)}
-    of = {kind: {(op.stage, op.microbatch) for op in ops if op.kind is kind} for kind in (F, B, I, W, R)}
+    owners = set(product(range(schedule.num_stages), range(schedule.num_microbatches), range(schedule.num_steps)))
+    of = {kind: {(op.stage, op.microbatch, op.step) for op in ops if op.kind is kind} for kind in (F, B, I, W, R)}
     assert of[F] == owners
     assert of[I] == of[W] == owners - of[B]
     assert of[R] in (set(), owners)
@@ -144,7 +153,7 @@ def _arrivals(
 
 
 @pytest.mark.parametrize("name", names())
-@few(max_examples=40)
+@examples(40)
 @given(drawn=sizes, draw=st.data(), overlap=overlaps, latency=latencies)
 def test_every_op_once_and_none_too_early_or_too_late(
     name: str, drawn: tuple[int, int, int, int], draw: st.DataObject, overlap: str, latency: Fraction
@@ -156,6 +165,23 @@ def test_every_op_once_and_none_too_early_or_too_late(
     timeline = timed(name, params, schedule, unequal_costs(schedule, draw, overlap, latency))
     if timeline is not None:
         assert_times(timeline)
+        assert_within_bounds(timeline)
+
+
+def assert_within_bounds(timeline: Timeline) -> None:
+    """No time is less than the lower bound, no rank holds more than the registry claims, whatever the costs are."""
+    report = Report(timeline)
+    assert (
+        timed_facts.facts(timeline).makespan * timeline.ticks_per_unit >= report.metrics["lower_bound"].value.numerator
+    )
+    held = timed_facts.peaks(timeline)
+    forms = [form for form in report.closed_forms if form.metric == "peak_activations"]
+    for form in forms:
+        assert form.verdict != "differs"
+        whole = [max(held)] if len(form.claimed) == 1 else held
+        assert form.claimed
+        assert all(number <= claimed for number, claimed in zip(whole, form.claimed, strict=True))
+    assert forms or timeline.schedule.name == "wave"  # whose peak is read from the trace
 
 
 def _with_full_backwards(order: list[Op]) -> list[Op]:
@@ -164,7 +190,7 @@ def _with_full_backwards(order: list[Op]) -> list[Op]:
 
 
 @pytest.mark.parametrize("name", names())
-@few(max_examples=25)
+@examples(25)
 @given(drawn=sizes, draw=st.data(), overlap=overlaps, latency=latencies, early=st.booleans(), split=st.booleans())
 def test_transforms_keep_all_that(
     name: str,
@@ -190,7 +216,7 @@ def test_transforms_keep_all_that(
 
 
 @pytest.mark.parametrize("name", names())
-@few(max_examples=60)
+@examples(60)
 @given(
     drawn=sizes,
     f=times,
@@ -227,3 +253,56 @@ def test_closed_forms_that_say_they_hold_equal_the_trace(
         assert form.verdict != "differs", f"{form.metric}: {form.formula} gives {form.claimed}, traced {form.traced}"
         if form.metric == "peak_activations" and form.claimed:
             assert all(held <= claimed for held, claimed in zip(form.traced, form.claimed, strict=True))
+
+
+@pytest.mark.parametrize("name", names())
+@examples(20)
+@given(
+    drawn=sizes,
+    draw=st.data(),
+    latency=latencies,
+    steps=st.integers(1, 3),
+    joint=st.booleans(),
+    split=st.booleans(),
+    again=st.sampled_from(["", "full", "early"]),
+)
+def test_steps_of_any_schedule_keep_apart_and_survive_a_trace(
+    name: str,
+    drawn: tuple[int, int, int, int],
+    draw: st.DataObject,
+    latency: Fraction,
+    steps: int,
+    joint: bool,
+    split: bool,
+    again: str,
+) -> None:
+    params = legal(name, drawn, grouped=False)._replace(num_steps=steps)
+    schedule = make_schedule(Recipe(name, params, split, again, joint))
+    assert_every_op_once(schedule, updated=True)
+    kinds = schedule.kinds()
+    assert (R in kinds) == bool(again)
+    assert (B not in kinds) if split else (B in kinds or entry(name).splits)
+    costs = unequal_costs(schedule, draw, "sum", latency)._replace(reduce=draw.draw(times), step_time=draw.draw(times))
+    timeline = simulate_schedule(schedule, costs)
+    if not schedule.asynchronous:
+        assert_no_op_before_the_update(timeline)
+    read = load("json").read(load("json").write(Report(timeline))).timeline
+    assert read is not None
+    assert list(read.schedule) == list(schedule)
+    assert read.schedule.pairs == schedule.pairs
+    assert read.schedule.options == schedule.options
+    assert (read.starts, read.ends, read.ticks_per_unit) == (timeline.starts, timeline.ends, timeline.ticks_per_unit)
+    assert Report(read).metrics == Report(timeline).metrics
+    assert Report(read).lifetimes == Report(timeline).lifetimes
+
+
+def assert_no_op_before_the_update(timeline: Timeline) -> None:
+    """On every rank all of a step, its STEP last, ends before anything of the next step starts."""
+    for rank in range(timeline.schedule.num_ranks):
+        spans = sorted(timeline.spans(rank), key=lambda span: (span.op.step, span.end))
+        ends: dict[int, int] = {}
+        for span in spans:
+            ends[span.op.step] = span.end
+        last = {span.op.step: span.op.kind for span in spans if span.end == ends[span.op.step]}
+        assert set(last.values()) == {OpKind.STEP}
+        assert all(span.start >= ends.get(span.op.step - 1, 0) for span in spans)
