@@ -51,6 +51,9 @@ def _count(letter: str, number: int, one: str, many: str) -> str:
 
 def _costs(timeline: Timeline) -> str:
     costs, kinds = timeline.costs, timeline.schedule.kinds()
+    unit = [f"unit {costs.unit}"] if costs.unit else []
+    if timeline.measured:
+        return "   ".join(["times as read", *unit])
     shown = [("f", costs.forward), ("b", costs.backward)]
     if kinds & {OpKind.I, OpKind.W} or timeline.schedule.pairs:
         shown.append(("w", costs.weight_grad))
@@ -60,9 +63,7 @@ def _costs(timeline: Timeline) -> str:
     parts = [f"{' '.join(group)} {meaning}" for meaning, group in groups.items()]
     latency = ",".join(text_of(value) for value in costs.comm)
     parts.append(f"c={latency if len(latency) <= _LONGEST_LIST else latency[:_LONGEST_LIST] + '...'}")
-    if costs.unit:
-        parts.append(f"unit {costs.unit}")
-    return "   ".join(parts)
+    return "   ".join([*parts, *unit])
 
 
 def _values(values: Values) -> str:
@@ -75,7 +76,10 @@ def _values(values: Values) -> str:
 def assumptions(timeline: Timeline) -> list[str]:
     """One sentence for each thing that the numbers rest on, the headline's left out."""
     schedule, costs = timeline.schedule, timeline.costs
-    sentences = [_placement(schedule.placement), _flush(schedule), *_beside(schedule), *_messages(costs)]
+    sentences = [_placement(schedule.placement), _flush(schedule), *_beside(schedule)]
+    if timeline.measured:  # whatever costs are known, these times are not made of them
+        return [*sentences, "times were read, not simulated"]
+    sentences += _messages(costs)
     kinds = schedule.kinds()
     if kinds & {OpKind.I, OpKind.W}:
         sentences.append("b is the full backward: I takes b - w, W takes w")
@@ -102,8 +106,6 @@ def assumptions(timeline: Timeline) -> list[str]:
         sentences.append("microbatches are unequal: every op takes its time x the microbatch's scale")
     if costs.source:
         sentences.append(f"costs from {costs.source}")
-    if timeline.measured:
-        sentences.append("times were read, not simulated")
     return sentences
 
 

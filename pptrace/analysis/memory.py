@@ -112,34 +112,8 @@ def unit_of(schedule: Schedule) -> str:
 
 def activations_held(timeline: Timeline, rank: int) -> Iterator[tuple[int, int]]:
     """The curve `Memory.held(rank)`, made as the rank's list is walked: for those who stream, and keep no lifetimes."""
-    schedule, starts, ends = timeline.schedule, timeline.starts, timeline.ends
-    where, kinds = timeline.dependencies.where, schedule.kinds()
-    block = schedule.num_stages * schedule.num_microbatches * schedule.num_steps
-
-    def exists(kind: OpKind, owner: int) -> bool:
-        return kind in kinds and where[kind * block + owner] >= 0
-
-    begin, final = min(starts, default=0), max(ends, default=0)
-    changes: list[tuple[int, int]] = []  # a heap of (tick, change), those that are not past
-    total, tick, told = 0, begin, -1
-    for position in schedule.positions(rank):
-        while changes and changes[0][0] < starts[position]:
-            now, change = heappop(changes)
-            if now != tick:
-                if total != told:
-                    yield tick, total
-                    told = total
-                tick = now
-            total += change
-        kind, owner = divmod(schedule.codes[position], block)
-        if kind == OpKind.R or (kind == OpKind.F and not exists(OpKind.R, owner)):
-            heappush(changes, (starts[position], 1))
-            if not exists(OpKind.B, owner) and not exists(OpKind.W, owner):
-                heappush(changes, (final, -1))
-        elif kind == OpKind.B or (kind == OpKind.W and not exists(OpKind.B, owner)):
-            heappush(changes, (ends[position], -1))
-    while changes:
-        now, change = heappop(changes)
+    total, tick, told = 0, min(timeline.starts, default=0), -1
+    for now, change in _changes(timeline, rank):
         if now != tick:
             if total != told:
                 yield tick, total
@@ -148,3 +122,28 @@ def activations_held(timeline: Timeline, rank: int) -> Iterator[tuple[int, int]]
         total += change
     if total != told:
         yield tick, total
+
+
+def _changes(timeline: Timeline, rank: int) -> Iterator[tuple[int, int]]:
+    """(tick, +1 or -1) for every activation of `rank` that begins or ends, in the order of time."""
+    schedule, starts, ends = timeline.schedule, timeline.starts, timeline.ends
+    where, kinds = timeline.dependencies.where, schedule.kinds()
+    block = schedule.num_stages * schedule.num_microbatches * schedule.num_steps
+    final = max(ends, default=0)
+
+    def exists(kind: OpKind, owner: int) -> bool:
+        return kind in kinds and where[kind * block + owner] >= 0
+
+    ahead: list[tuple[int, int]] = []  # a heap: ops of a rank start in order, an overlapped pair does not end so
+    for position in schedule.positions(rank):
+        while ahead and ahead[0][0] < starts[position]:
+            yield heappop(ahead)
+        kind, owner = divmod(schedule.codes[position], block)
+        if kind == OpKind.R or (kind == OpKind.F and not exists(OpKind.R, owner)):
+            heappush(ahead, (starts[position], 1))
+            if not exists(OpKind.B, owner) and not exists(OpKind.W, owner):
+                heappush(ahead, (final, -1))
+        elif kind == OpKind.B or (kind == OpKind.W and not exists(OpKind.B, owner)):
+            heappush(ahead, (ends[position], -1))
+    while ahead:
+        yield heappop(ahead)

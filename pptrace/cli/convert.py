@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pptrace.cli.options import ScheduleOptions, common_options, complete_source, output_options, schedule_options
+from pptrace.cli.options import (
+    COST_FIELDS,
+    ScheduleOptions,
+    common_options,
+    complete_source,
+    output_options,
+    schedule_options,
+)
 from pptrace.cli.output import deliver, note, warn
-from pptrace.cli.source import load, load_run
+from pptrace.cli.source import given, load, load_run
 from pptrace.errors import ParameterError
 from pptrace.formats import FORMATS, by_suffix
 from pptrace.formats import load as load_format
@@ -122,7 +129,7 @@ def _order(loaded: Loaded, chosen: str, recv: str | None) -> tuple[bytes, list[s
     listing = loaded.listing or listing_of(schedule)
     compute, left_out = for_torch(listing)
     remarks = [remark for remark in listing.notes if "input half" in remark]
-    if loaded.has_times:
+    if _has_times(loaded):
         remarks.append("a PyTorch schedule file holds an order; times are left out")
     if chosen == "torch-compute":
         return torch_csv.write(compute), [*remarks, *([left_out] if left_out else [])]
@@ -140,8 +147,17 @@ def _grid(loaded: Loaded) -> tuple[bytes, list[str]]:
 
     report = loaded.report()
     text = report_text(report, RenderOptions(sections=("header", "legend", "grid")))
-    exact = grid(report.timeline).scale.exact
-    return text.encode("utf-8"), _left_out(loaded) + ([] if exact else ["the grid is not to scale; times are rounded"])
+    remarks = _left_out(loaded)
+    if _has_times(loaded):
+        remarks.append("a text grid holds compute ops at their time steps; costs, messages and updates are left out")
+    if not grid(report.timeline).scale.exact:
+        remarks.append("the grid is not to scale; times are rounded")
+    return text.encode("utf-8"), remarks
+
+
+def _has_times(loaded: Loaded) -> bool:
+    """Whether times were read, or asked for: then it is a loss where they are not written."""
+    return loaded.has_times or bool(given(loaded.options, COST_FIELDS))
 
 
 def _left_out(loaded: Loaded) -> list[str]:

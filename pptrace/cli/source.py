@@ -185,13 +185,11 @@ def load_run(paths: list[str], label: str, options: ScheduleOptions) -> Loaded:
 
 
 def _files_in(folder: str) -> list[str]:
-    """The JSON files of a directory, by name. Raises `ParameterError` where there are none."""
+    """The JSON files of a directory, by name. Raises `OSError` where there are none."""
     found = sorted(name for name in os.listdir(folder) if name.lower().endswith(".json"))
     if not found:
-        message = (
-            f"{printable(folder, 60)}: a directory without .json files; give a file, or the directory of a run's traces"
-        )
-        raise ParameterError(message)
+        what = "a directory without .json files; name a file, or a directory with a run's traces"
+        raise IsADirectoryError(21, what, folder)
     return [os.path.join(folder, name) for name in found]
 
 

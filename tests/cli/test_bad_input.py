@@ -145,7 +145,10 @@ def test_options_that_make_a_schedule_do_not_belong_to_a_file(tmp_path: Path) ->
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     missing = tmp_path / "missing.json"
     assert refusal("show", str(missing)) == f"{missing}: No such file or directory"
-    assert refusal("show", f"{tmp_path}/") == f"{tmp_path}/: Is a directory"
+    assert (
+        refusal("show", f"{tmp_path}/")
+        == f"{tmp_path}/: a directory without .json files; name a file, or a directory with a run's traces"
+    )
     empty = tmp_path / "empty.json"
     empty.touch()
     assert refusal("show", str(empty)) == f"{empty}: the input is empty"

@@ -48,6 +48,7 @@ WORDS = [
     ),
     *(b"time | stage rank r0 S1 . - -- ~ idle , \" ' @ # = + & 0 1 1/2 1e400 NaN null true false".split()),
     *(b'{ } [ ] : "events" "ticks_per_unit" "start" "schema" "pptrace.trace/1" \\u0000 \\ud800 -0 1.5 2e308'.split()),
+    *(b'"ph":"X" "ts" "dur" "pid" "PP:0F0" "Forward 0" "args" "traceEvents" "otherData" -1e-30 1e30'.split(b" ")),
     b"\r\n",
     b"\n",
     b"\r",
@@ -76,7 +77,11 @@ def seeds() -> tuple[bytes, ...]:
         for name in ("zbv_P2_M2_v2.compute", "dualpipev_P2_M4_v2.comms", "1f1b_runtime_P2_M4_v1.comms")
     ]
     loose = b"rank 0: F0 F1 . B0 . B1\nrank 1: . F0 B0 F1 B1 .\n"
-    return (formats.load("json").write(report), formats.load("jsonl").write(report), *csv, picture, loose, COSTS)
+    documents = [formats.load(name).write(report) for name in ("json", "jsonl")]
+    events = b"".join(formats.load("chrome").write(report))
+    profile = golden_data.data("inputs/traces/GPipe_P2_M4_v1.rank0.json")
+    profile = profile.replace(b'"rank": 0, "world_size": 2', b'"rank": 0, "world_size": 1')
+    return (*documents, events, profile, *csv, picture, loose, COSTS)
 
 
 def mutated(rng: random.Random) -> bytes:
