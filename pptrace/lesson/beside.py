@@ -44,7 +44,7 @@ def beside(first: Report, second: Report, words: Words, options: FigureOptions) 
         Drawing(
             second, options, f"{names[1]}, {others.formula(', '.join(second.headline[1].split('  ')))}", alive=True
         ),
-        Tabular(Table(f"{names[0]} and {names[1]}", ("", *names), tuple(rows), tuple(notes))),
+        Tabular(Table("side by side", ("", *names), tuple(rows), tuple(notes))),
         *[Paragraph(text) for text in _sentences(first, second, words, names)],
     ]
 
