@@ -123,6 +123,7 @@ def metrics(
             "rank",
             tuple(Ratio(peak.held) for peak in memory.peaks),
         ),
+        *_of_whole_ranks(timeline, memory),
         *([_peak_bytes(saved)] if saved else []),
         Metric(
             "throughput",
@@ -141,6 +142,24 @@ def metrics(
         ),
     ]
     return {metric.key: metric for metric in found}
+
+
+def _of_whole_ranks(timeline: Timeline, memory: Memory) -> list[Metric]:
+    """The same where every rank holds several chunks, so that it can be compared with schedules of one."""
+    schedule = timeline.schedule
+    chunks = {len(schedule.placement.stages(rank)) for rank in range(schedule.num_ranks)}
+    if schedule.num_chunks == 1 or len(chunks) > 1:
+        return []
+    return [
+        Metric(
+            "peak_rank_activations",
+            "peak rank activations",
+            f"per rank, peak chunk activations / {schedule.num_chunks} chunks: in activations of all of a rank's layers",
+            "count",
+            "rank",
+            tuple(Ratio(peak.held, schedule.num_chunks) for peak in memory.peaks),
+        )
+    ]
 
 
 def _peak_bytes(saved: Sequence[RankBytes]) -> Metric:
