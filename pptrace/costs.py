@@ -87,6 +87,8 @@ class Costs(NamedTuple):
     microbatch_scale: tuple[Fraction, ...] = ()
     unit: str = ""
     sizes: Sizes | None = None
+    layers: tuple[int, ...] = ()
+    """How many layers every stage has, where that is known: the times of a stage are then of all of them together."""
     source: str = ""
     """Where the numbers come from, for the header: empty, or the name of a costs file."""
 
@@ -134,6 +136,8 @@ def check_costs(costs: Costs, placement: Placement, num_microbatches: int) -> No
             if number < 0 or (number == 0 and name != "weight_grad"):
                 least = "zero or more" if name == "weight_grad" else "more than zero"
                 _refuse(f"{label} must be {least}, got {text_of(number)}")
+    if costs.layers and len(costs.layers) != placement.num_stages:
+        _refuse(f"layers: {len(costs.layers)} numbers for {_count(placement.num_stages, 'stage')}; give one per stage")
     for name in Sizes._fields:
         given_size: Values | None = getattr(costs.sizes, name) if costs.sizes else None
         if given_size is not None:

@@ -29,7 +29,7 @@ LAYERS = (
     ("rationals", "printable"),
     ("model",),
     ("listing", "costs", "dependencies"),
-    ("durations", "schedules"),
+    ("durations", "layers", "schedules"),
     ("blocking",),
     ("timeline",),
     ("recipes",),
@@ -163,7 +163,8 @@ def test_no_float_in_the_engine_and_the_analysis() -> None:
     exact = [
         path
         for path in FILES
-        if room_of_file(path) in ("model", "dependencies", "costs", "schedules", "blocking", "timeline", "analysis")
+        if room_of_file(path)
+        in ("model", "dependencies", "costs", "durations", "layers", "schedules", "blocking", "timeline", "analysis")
     ]
     wrong = [
         f"{name_of(path)}:{node.lineno}"

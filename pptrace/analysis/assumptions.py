@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pptrace.model import OpKind
@@ -9,6 +11,8 @@ from pptrace.rationals import text_of
 from pptrace.schedules.registry import REGISTRY, entry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pptrace.costs import Costs, Values
     from pptrace.model import Placement, Schedule
     from pptrace.timeline import Timeline
@@ -59,11 +63,23 @@ def _costs(timeline: Timeline) -> str:
         shown.append(("w", costs.weight_grad))
     groups: dict[str, list[str]] = {}
     for letter, values in shown:
-        groups.setdefault(_PER[values.per], []).append(f"{letter}={_values(values)}")
+        one = _of_one_layer(values, costs.layers)
+        if one is not None:
+            groups.setdefault("per layer and microbatch", []).append(f"{letter}={text_of(one)}")
+        else:
+            groups.setdefault(_PER[values.per], []).append(f"{letter}={_values(values)}")
     parts = [f"{' '.join(group)} {meaning}" for meaning, group in groups.items()]
     latency = ",".join(text_of(value) for value in costs.comm)
     parts.append(f"c={latency if len(latency) <= _LONGEST_LIST else latency[:_LONGEST_LIST] + '...'}")
     return "   ".join([*parts, *unit])
+
+
+def _of_one_layer(values: Values, layers: Sequence[int]) -> Fraction | None:
+    """The time of one layer where all stages have the same, else None."""
+    if values.per != "stage" or len(values.numbers) != len(layers):
+        return None
+    found = {Fraction(number, count) for number, count in zip(values.numbers, layers, strict=True)}
+    return found.pop() if len(found) == 1 else None
 
 
 def _values(values: Values) -> str:
@@ -80,6 +96,10 @@ def assumptions(timeline: Timeline) -> list[str]:
     if timeline.measured:  # whatever costs are known, these times are not made of them
         return [*sentences, "times were read, not simulated"]
     sentences += _messages(costs)
+    if costs.layers:
+        sentences.append(
+            f"{sum(costs.layers)} layers, per stage {_layers(costs.layers)}; a stage takes the time of its layers"
+        )
     kinds = schedule.kinds()
     if kinds & {OpKind.I, OpKind.W}:
         sentences.append("b is the full backward: I takes b - w, W takes w")
@@ -107,6 +127,14 @@ def assumptions(timeline: Timeline) -> list[str]:
     if costs.source:
         sentences.append(f"costs from {costs.source}")
     return sentences
+
+
+def _layers(layers: Sequence[int]) -> str:
+    """`8 8 7 7`; `3 x8, 2 x8` where it would be long."""
+    plain = " ".join(map(str, layers))
+    if len(plain) <= _LONGEST_LIST:
+        return plain
+    return ", ".join(f"{count} x{len(list(stages))}" for count, stages in groupby(layers))
 
 
 def _placement(placement: Placement) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pptrace.cli.options import COST_FIELDS, SIZE_OPTIONS, ScheduleOptions
+from pptrace.cli.options import COST_FIELDS, SIZE_OPTIONS, ScheduleOptions, parse_count
 from pptrace.costs import Costs, Sizes, Values
 from pptrace.errors import ParameterError
+from pptrace.layers import layers_of, with_layers
 from pptrace.printable import printable
 from pptrace.rationals import parse_bytes, parse_rational
 from pptrace.recipes import with_defaults
@@ -18,10 +19,18 @@ if TYPE_CHECKING:
 MAX_VALUES = 100_000
 
 
-def costs_of(options: ScheduleOptions, *, splits: bool, file: CostsFile | None, base: Costs | None = None) -> Costs:
+def costs_of(
+    options: ScheduleOptions,
+    *,
+    splits: bool,
+    file: CostsFile | None,
+    base: Costs | None = None,
+    num_stages: int | None = None,
+) -> Costs:
     """The costs that the options mean. `base` is what they are laid over (the costs of a trace that is timed again);
-    without it, the defaults. Raises `ParameterError`."""
+    without it, the defaults. `num_stages` is needed where layers are given. Raises `ParameterError`."""
     per = options.cost_per or "rank"
+    layers = _layers(options, file, base, num_stages)
     forward = _values(options.forward, "forward", per) or (file and file.forward)
     backward = _values(options.backward, "backward", per) or (file and file.backward)
     weight_grad = _values(options.weight_grad, "weight_grad", per) or (file and file.weight_grad)
@@ -53,7 +62,37 @@ def costs_of(options: ScheduleOptions, *, splits: bool, file: CostsFile | None, 
     if options.overlap is not None:
         words = ("sum", "max", "split")
         changes["overlap"] = options.overlap if options.overlap in words else _overlap(options.overlap)
-    return costs._replace(**changes, sizes=sizes_of(options, costs.sizes))  # type: ignore[arg-type]
+    costs = costs._replace(**changes, sizes=sizes_of(options, costs.sizes))  # type: ignore[arg-type]
+    return with_layers(costs, layers) if layers else costs
+
+
+def has_layers(options: ScheduleOptions, file: CostsFile | None) -> bool:
+    """Whether layers are given, so that `costs_of` needs to know the number of stages."""
+    return options.layers is not None or bool(file and file.layers)
+
+
+def _layers(
+    options: ScheduleOptions, file: CostsFile | None, base: Costs | None, num_stages: int | None
+) -> tuple[int, ...]:
+    """The layers of every stage, as given or as the trace that is timed again has them; empty where nobody says."""
+    given: tuple[int, ...] = file.layers if file is not None else ()
+    if options.layers is not None:
+        given = tuple(parse_count(piece, "--layers") for piece in _pieces(options.layers, "--layers"))
+    known = base.layers if base is not None else ()
+    if not given or num_stages is None:
+        return known
+    layers = layers_of(given, num_stages)
+    if options.cost_per == "op":
+        message = (
+            "--layers makes -f -b -w the time of one layer, --cost-per op that of one op; leave one of the two out"
+        )
+        raise ParameterError(message)
+    if known and known != layers:
+        message = (
+            f"--layers: the trace's times are those of stages of {','.join(map(str, known))[:80]} layers; leave it out"
+        )
+        raise ParameterError(message)
+    return layers
 
 
 def sizes_of(options: ScheduleOptions, base: Sizes | None) -> Sizes | None:

@@ -53,6 +53,7 @@ class ScheduleOptions(NamedTuple):
     comm: str | None = None
     costs: str | None = None
     cost_per: str | None = None
+    layers: str | None = None
     link: str | None = None
     overlap: str | None = None
     reduce: str | None = None
@@ -103,6 +104,7 @@ COST_FIELDS = {
     "comm": "-c",
     "costs": "--costs",
     "cost_per": "--cost-per",
+    "layers": "--layers",
     "link": "--link",
     "overlap": "--overlap",
     "reduce": "--reduce",
@@ -137,6 +139,7 @@ SOURCE_KEYS = {
     "weight-grad": "weight_grad",
     "c": "comm",
     "comm": "comm",
+    "layers": "layers",
     "link": "link",
     "overlap": "overlap",
     "optimizer": "optimizer",
@@ -189,6 +192,13 @@ _SCHEDULE_OPTIONS = (
     _text(("--costs",), "Costs per stage, from a TOML file; the options override it.", "costs", "FILE"),
     _choice(
         "--cost-per", "What -f -b -w are the time of: one microbatch on one rank (default), or one op.", "cost_per"
+    ),
+    _text(
+        ("--layers",),
+        "Layers of the model, spread over the stages, or a list with each stage's. A single -f -b -w, or size, is then that of "
+        "one layer.",
+        "layers",
+        "N",
     ),
     click.option(
         "--link",

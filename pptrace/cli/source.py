@@ -7,11 +7,10 @@ misspelt name. Options that make a schedule belong to names; a file brings its o
 from __future__ import annotations
 
 import os
-import stat
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from pptrace.cli.costs import costs_of, sizes_of
+from pptrace.cli.costs import costs_of, has_layers, sizes_of
+from pptrace.cli.input import files_in, is_path, read_file, read_stdin
 from pptrace.cli.options import (
     CHOICES,
     COST_FIELDS,
@@ -22,6 +21,7 @@ from pptrace.cli.options import (
 )
 from pptrace.dependencies import require_runnable
 from pptrace.errors import LimitError, ParameterError
+from pptrace.layers import sizes_of_stages
 from pptrace.model import OpKind
 from pptrace.printable import printable
 from pptrace.recipes import Recipe, make_schedule, time_schedule
@@ -29,16 +29,12 @@ from pptrace.schedules.registry import DEFAULT_MAX_OPS, REGISTRY, Params, entry,
 from pptrace.timeline import Timeline, simulate_schedule
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from pptrace.analysis.report import Report
     from pptrace.costs import Costs
     from pptrace.formats import Document
     from pptrace.formats.costs_toml import CostsFile
     from pptrace.listing import Listing
     from pptrace.model import Schedule
-
-EXAMPLE = "pptrace show 1f1b -P 4 -M 8"
 
 
 class Loaded:
@@ -110,8 +106,14 @@ class Loaded:
         """What the options, the costs file and the trace say. `splits` is for commands of several schedules."""
         recorded = self.document.timeline if self.document else None
         base = recorded.costs if recorded is not None else None
+        file = self._costs_file
+        num_stages = self.schedule.num_stages if has_layers(self.options, file) else None
         return costs_of(
-            self.options, splits=self.splits if splits is None else splits, file=self._costs_file, base=base
+            self.options,
+            splits=self.splits if splits is None else splits,
+            file=file,
+            base=base,
+            num_stages=num_stages,
         )
 
     def timeline(self, *, splits: bool | None = None) -> Timeline:
@@ -125,6 +127,8 @@ class Loaded:
         if recorded is not None and not given(self.options, COST_FIELDS):
             require_runnable(recorded.schedule, recorded.dependencies)
             sizes = sizes_of(self.options, recorded.costs.sizes)
+            if sizes is not None and recorded.costs.layers:
+                sizes = sizes_of_stages(sizes, recorded.costs.layers)
             if sizes != recorded.costs.sizes:
                 recorded.costs = recorded.costs._replace(sizes=sizes)
             return recorded
@@ -167,7 +171,7 @@ def load(source: str, options: ScheduleOptions, *, keep_unknown: bool = False) -
         return _file("-", "standard input", read_stdin(), options, keep_unknown)
     if is_path(source):
         if os.path.isdir(source):
-            return load_run(_files_in(source), source, options)
+            return load_run(files_in(source), source, options)
         return _file(source, source, read_file(source), options, keep_unknown)
     near = nearest(name, list(REGISTRY))
     hint = f"did you mean {near}?" if near else "`pptrace schedules` lists the names"
@@ -182,15 +186,6 @@ def load_run(paths: list[str], label: str, options: ScheduleOptions) -> Loaded:
     _require_no_sizes(label, options)
     files = ((printable(path, 200), read_file(path)) for path in paths)  # one at a time in memory
     return _read(formats.read_files(files, options.from_format, **_reading(options)), label, options)
-
-
-def _files_in(folder: str) -> list[str]:
-    """The JSON files of a directory, by name. Raises `OSError` where there are none."""
-    found = sorted(name for name in os.listdir(folder) if name.lower().endswith(".json"))
-    if not found:
-        what = "a directory without .json files; name a file, or a directory with a run's traces"
-        raise IsADirectoryError(21, what, folder)
-    return [os.path.join(folder, name) for name in found]
 
 
 def split_name(source: str) -> tuple[str, list[str]]:
@@ -230,12 +225,6 @@ def with_settings(options: ScheduleOptions, settings: list[str], name: str) -> S
         else:
             changes[field] = value
     return options._replace(**changes)  # type: ignore[arg-type]
-
-
-def is_path(source: str) -> bool:
-    """Whether an argument is meant as a path: it has a separator or a suffix."""
-    separators = {"/", os.sep, os.altsep or os.sep}
-    return any(separator in source for separator in separators) or os.path.splitext(source)[1] != ""
 
 
 def _named(name: str, options: ScheduleOptions) -> Loaded:
@@ -351,42 +340,3 @@ def _num_ops(document: Document) -> int:
     if document.schedule is not None:
         return document.schedule.num_ops
     return sum(map(len, document.listing.rows)) if document.listing is not None else 0
-
-
-def read_stdin() -> bytes:
-    """All of standard input. Raises `ParameterError` where a person sits at it, or it is closed."""
-    if sys.stdin is None or sys.stdin.closed:
-        message = f"standard input is closed; name a schedule or a file, for example: {EXAMPLE}"
-        raise ParameterError(message)
-    if sys.stdin.isatty():
-        message = (
-            "- is standard input, and nothing is piped into it; try: pptrace trace 1f1b -P 4 -M 4 | pptrace show -"
-        )
-        raise ParameterError(message)
-    try:
-        return _limited(sys.stdin.buffer, "standard input")
-    except OSError as error:  # a folder, say
-        raise OSError(error.errno, error.strerror, "standard input") from None
-
-
-def read_file(path: str) -> bytes:
-    """All of a file. Raises `OSError`, or `LimitError` for one that is too large."""
-    if "\0" in path:
-        message = f"{printable(path, 60)}: a file name cannot hold a zero byte"
-        raise ParameterError(message)
-    if path == "-":
-        return read_stdin()
-    with open(path, "rb") as stream:
-        if stat.S_ISDIR(os.fstat(stream.fileno()).st_mode):
-            raise IsADirectoryError(21, "is a directory", path)
-        return _limited(stream, path)
-
-
-def _limited(stream: BinaryIO, what: str) -> bytes:
-    from pptrace.formats.text import MAX_BYTES  # noqa: PLC0415  (a registered name reads nothing)
-
-    data = stream.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        message = f"{what}: more than {MAX_BYTES:,} bytes; is it the right file?"
-        raise LimitError(message)
-    return data

@@ -1,6 +1,8 @@
 """Costs files: TOML that gives durations and sizes per stage. Text in, exact numbers out; what they are costs of (how many
 stages there are) is checked where the schedule is known.
 
+    layers = 30                     of the model, spread over the stages; or a list with each stage's. A single number
+                                    below (but comm, boundary_bytes) is then that of one layer; a list stays one per stage
     forward = [6.5, 7, 7, 9]        time of one op; a number, or a list with one value per stage
     backward = [13, 14, 14, 18]     the full backward, I + W
     weight_grad = [6, 7, 7, 8]      the part of it that is W
@@ -20,10 +22,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pptrace.costs import Sizes, Values
 from pptrace.errors import FormatError, ParameterError
-from pptrace.rationals import MAX_DIGITS, parse_bytes, parse_rational
+from pptrace.rationals import MAX_DIGITS, parse_bytes, parse_rational, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 _TIMES = ("forward", "backward", "weight_grad")
 _SIZES = {
@@ -33,14 +35,16 @@ _SIZES = {
     "gradient_bytes": "gradients",
     "optimizer_bytes": "optimizer",
 }
-_KEYS = (*_TIMES, "comm", "unit", "microbatch_scale", *_SIZES, "memory_delta")
+_KEYS = (*_TIMES, "comm", "layers", "unit", "microbatch_scale", *_SIZES, "memory_delta")
 _MAX_LIST = 1_000_000
 T = TypeVar("T")
 
 
 class CostsFile(NamedTuple):
-    """What a costs file says; None where it is silent. Times are per op, a value per stage."""
+    """What a costs file says; None where it is silent. Times are per op: one number, or a value per stage. `layers` is one
+    total, or a number per stage."""
 
+    layers: tuple[int, ...] = ()
     forward: Values | None = None
     backward: Values | None = None
     weight_grad: Values | None = None
@@ -52,8 +56,8 @@ class CostsFile(NamedTuple):
     @property
     def num_stages(self) -> int | None:
         """How many stages the lists are for, or None where every value is one number."""
-        lengths = {len(v.numbers) for v in (self.forward, self.backward, self.weight_grad) if v and len(v.numbers) > 1}
-        return lengths.pop() if lengths else None
+        lists = [self.layers, *(v.numbers for v in (self.forward, self.backward, self.weight_grad) if v)]
+        return max((len(numbers) for numbers in lists if len(numbers) > 1), default=None)
 
 
 def read(data: bytes, *, source: str) -> CostsFile:
@@ -67,12 +71,15 @@ def read(data: bytes, *, source: str) -> CostsFile:
         if key not in _KEYS:
             _refuse_key(source, key, _KEYS)
     times = {name: _times(table, name, source) for name in _TIMES}
-    _require_one_length({name: len(v.numbers) for name, v in times.items() if v is not None}, source)
+    layers = _numbers(table, "layers", source, _whole) or ()
+    lengths = {"layers": len(layers)} | {name: len(v.numbers) for name, v in times.items() if v is not None}
+    _require_one_length(lengths, source)
     unit = table.get("unit", "")
     if not isinstance(unit, str) or len(unit) > 20:
         message = f'{source}: unit: must be a text of at most 20 letters, for example "us"'
         raise FormatError(message)
     return CostsFile(
+        layers=layers,
         **times,
         comm=_numbers(table, "comm", source, _rational),
         unit=unit,
@@ -105,7 +112,20 @@ def _parse(data: bytes, source: str) -> dict[str, Any]:
 
 def _times(table: dict[str, Any], name: str, source: str) -> Values | None:
     numbers = _numbers(table, name, source, _rational)
-    return None if numbers is None else Values(numbers, "stage")
+    if numbers is None:
+        return None
+    for i, number in enumerate(numbers):
+        if number < 0 or (number == 0 and name != "weight_grad"):
+            place = f"{name}[{i}]" if isinstance(table[name], list) else name
+            least = "zero or more" if name == "weight_grad" else "more than zero"
+            message = f"{source}: {place}: a time must be {least}, got {text_of(number)}"
+            raise FormatError(message)
+    return Values(numbers, _per(table[name]))
+
+
+def _per(given: object) -> str:
+    """A list has a value per stage; a single number is one op's, whichever."""
+    return "stage" if isinstance(given, list) else "op"
 
 
 def _numbers(
@@ -134,6 +154,14 @@ def _rational(value: object, where: str) -> Fraction:
     raise FormatError(message)
 
 
+def _whole(value: object, where: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9:
+        return value
+    shown = value if isinstance(value, (int, _Exact)) and not isinstance(value, bool) else _kind(value)
+    message = f"{where}: must be a whole number of layers, at least 1, got {str(shown)[:40]}"
+    raise FormatError(message)
+
+
 def _bytes(value: object, where: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**MAX_DIGITS:
         return value
@@ -152,7 +180,7 @@ def _converted(convert: Callable[[str, str], T], text: str, where: str) -> T:
 
 def _sizes(table: dict[str, Any], source: str) -> Sizes | None:
     given = {
-        part: _of_stages(numbers)
+        part: Values(tuple(map(Fraction, numbers)), _per(table[key]))
         for key, part in _SIZES.items()
         if (numbers := _numbers(table, key, source, _bytes)) is not None
     }
@@ -178,11 +206,8 @@ def _memory_delta(given: object, source: str) -> tuple[Values, Values]:
         if f + i + w != 0 or f < 0 or w > 0:
             message = f"{where}: F + I + W must be 0, with F >= 0 and W <= 0: what F saves, I and W release; got {f}, {i}, {w}"
             raise FormatError(message)
-    return _of_stages(saved), _of_stages(-w for w in freed)
-
-
-def _of_stages(numbers: Iterable[int]) -> Values:
-    return Values(tuple(map(Fraction, numbers)), "stage")
+    per = "stage" if any(isinstance(numbers, list) for numbers in given.values()) else "op"
+    return Values(tuple(map(Fraction, saved)), per), Values(tuple(Fraction(-w) for w in freed), per)
 
 
 def _signed_bytes(value: object, where: str) -> int:

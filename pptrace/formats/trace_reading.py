@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
-from pptrace.costs import Costs, Sizes, Values
+from pptrace.costs import Costs, Sizes, Values, check_costs
 from pptrace.dependencies import dependencies, require_runnable
-from pptrace.errors import DeadlockError, FormatError, LimitError, ScheduleError
+from pptrace.errors import DeadlockError, FormatError, LimitError, ParameterError, ScheduleError
 from pptrace.formats import Document
 from pptrace.formats.text import MAX_BYTES
 from pptrace.formats.trace_findings import findings
@@ -144,6 +144,10 @@ def _timeline(trace: Trace) -> Timeline:
     messages = _messages(trace, codes, order, ends)
     measured = trace.measured or isinstance(trace.costs, msgspec.UnsetType)
     costs = Costs() if isinstance(trace.costs, msgspec.UnsetType) else _costs(trace.costs)
+    try:
+        check_costs(costs, placement, schedule.num_microbatches)
+    except ParameterError as error:
+        _fail("$.costs", str(error))
     return Timeline(
         schedule,
         costs,
@@ -352,6 +356,7 @@ def _costs(info: CostsInfo) -> Costs:
         microbatch_scale=tuple(_exact(text, f"microbatch_scale[{i}]") for i, text in enumerate(info.microbatch_scale)),
         unit=info.unit,
         sizes=sizes,
+        layers=tuple(info.layers),
         source=info.source,
     )
 

@@ -216,6 +216,7 @@ def costs_info(costs: Costs) -> structs.CostsInfo:
         link=costs.link,  # type: ignore[arg-type]
         microbatch_scale=[exact(value) for value in costs.microbatch_scale],
         unit=costs.unit,
+        layers=list(costs.layers),
         source=costs.source,
         sizes=sizes,
     )

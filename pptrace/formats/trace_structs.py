@@ -107,6 +107,9 @@ class CostsInfo(Struct, frozen=True):
     link: Literal["latency", "serial", "blocking"] = "latency"
     microbatch_scale: list[Exact] = []
     unit: Annotated[str, Meta(max_length=20)] = ""
+    layers: Annotated[
+        list[Size], Meta(description="layers of every stage, whose times together are the stage's; empty: not known")
+    ] = []
     source: Annotated[str, Meta(max_length=4096)] = ""
     sizes: SizesInfo | UnsetType = UNSET
 

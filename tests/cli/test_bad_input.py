@@ -294,7 +294,7 @@ def test_json_lines_name_the_line_of_a_wrong_event() -> None:
         ("forwrd = 1", ": unknown key 'forwrd'; did you mean forward?"),
         ("forward = ]", ": line 1, column 11: Invalid value; a costs file is TOML"),
         ("forward = nan", ": forward: 'nan' is not a number"),
-        ("forward = -1", ": forward must be more than zero, got -1"),
+        ("forward = -1", ": forward: a time must be more than zero, got -1"),
         ("forward = 1\nbackward = 2\nweight_grad = 2", "w = 2 is not less than b = 2; -b is the full backward"),
         ("microbatch_scale = [1, 2]", "microbatch_scale has 2 values for 3 microbatches"),
         ("comm = [1, 2]", "-c (comm) has 2 values; give one number"),

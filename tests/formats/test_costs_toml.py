@@ -34,18 +34,23 @@ def test_every_key() -> None:
     assert found.weight_grad == values(1, 1, per="stage")
     assert (found.unit, found.microbatch_scale) == ("us", (1, Fraction(1, 2)))
     assert found.sizes is not None
-    assert found.sizes.activation == values(1536, per="stage")
+    assert found.sizes.activation == values(1536, per="op")
     assert found.sizes.boundary == values(1, 2_000_000, per="stage")
     assert (found.sizes.weights, found.sizes.gradients, found.sizes.optimizer) == tuple(
-        values(number, per="stage") for number in (7, 8, 9)
+        values(number, per="op") for number in (7, 8, 9)
     )
+
+
+def test_layers_are_one_total_or_a_number_per_stage() -> None:
+    assert (toml("layers = 30").layers, toml("layers = 30").num_stages) == ((30,), None)
+    assert (toml("layers = [8, 8, 7, 7]").layers, toml("layers = [8, 8, 7, 7]").num_stages) == ((8, 8, 7, 7), 4)
 
 
 def test_memory_deltas_are_what_f_i_and_w_add() -> None:
     found = toml('memory_delta = {F = "34MiB", I = "-2MiB", W = "-32MiB"}').sizes
     assert found is not None
-    assert found.activation == values(34 * 2**20, per="stage")
-    assert found.after_input == values(32 * 2**20, per="stage")
+    assert found.activation == values(34 * 2**20, per="op")
+    assert found.after_input == values(32 * 2**20, per="op")
     per_stage = toml("memory_delta = {F = [943, 1240], I = [-533, -688], W = [-410, -552]}").sizes
     assert per_stage is not None
     assert per_stage.after_input == values(410, 552, per="stage")
@@ -56,6 +61,12 @@ def test_memory_deltas_are_what_f_i_and_w_add() -> None:
     [
         ("forwrd = 1", "c.toml: unknown key 'forwrd'; did you mean forward?"),
         ("zzz = 1", "c.toml: unknown key 'zzz'; known are forward, backward, weight_grad, comm, "),
+        ("forward = 0", "c.toml: forward: a time must be more than zero, got 0"),
+        ("backward = [1, 2, -0.5]", "c.toml: backward[2]: a time must be more than zero, got -0.5"),
+        ("weight_grad = -1", "c.toml: weight_grad: a time must be zero or more, got -1"),
+        ("layers = 0", "c.toml: layers: must be a whole number of layers, at least 1, got 0"),
+        ("layers = [8, 7.5]", "c.toml: layers[1]: must be a whole number of layers, at least 1, got 7.5"),
+        ("layers = [8, 7]\nforward = [1, 2, 3]", "c.toml: forward has 3 values and layers has 2; give every list one"),
         ("[forward]\na = 1", 'c.toml: forward: must be a number (or a fraction in quotes, "3/2"), got a table'),
         ("forward = true", 'c.toml: forward: must be a number (or a fraction in quotes, "3/2"), got true or false'),
         ("forward = [1, [2]]", 'c.toml: forward[1]: must be a number (or a fraction in quotes, "3/2"), got a list'),

@@ -160,6 +160,29 @@ def test_pairs_are_blocks_in_the_trace() -> None:
     assert all(blocks.count(name) == 2 and name.endswith(")OVERLAP_F_B") for name in blocks)
 
 
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({"forward": {"per": "stage", "values": ["1", "2", "3"]}}, r"\(forward\) has 3 values for 2 stages"),
+        ({"forward": {"per": "rank", "values": ["-1"]}}, r"-f \(forward\) must be more than zero, got -1"),
+        ({"weight_grad": {"per": "rank", "values": ["2"]}}, r"w = 2 is not less than b = 1"),
+        ({"comm": ["1", "2", "3"]}, r"-c \(comm\) has 3 values"),
+        ({"microbatch_scale": ["1", "2"]}, r"microbatch_scale has 2 values for 1 microbatch"),
+        ({"layers": [8, 8, 7, 7]}, r"layers: 4 numbers for 2 stages; give one per stage"),
+        (
+            {"sizes": {"weights": {"per": "stage", "values": ["1", "2", "3"]}}},
+            r"bytes of weights: 3 values for 2 stages",
+        ),
+        ({"overlap": "0"}, r"--overlap must be sum, max, split or a number above zero, got 0"),
+    ],
+)
+def test_costs_that_do_not_fit_the_schedule_are_refused(change: dict[str, Any], wanted: str) -> None:
+    written = json.loads(trace_json.write(Report(timeline("1f1b", Params(2, 1), Costs()))))
+    written["costs"].update(change)
+    with pytest.raises(FormatError, match=r"^trace: \$\.costs: .*" + wanted):
+        trace_json.read(json.dumps(written).encode())
+
+
 def test_a_block_on_one_event_alone_is_refused() -> None:
     trace = json.loads(HAND_WRITTEN)
     trace["events"][0]["block"] = "(0F0;0B0)OVERLAP_F_B"
