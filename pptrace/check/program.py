@@ -1,7 +1,7 @@
 """A schedule as the checker sees it: the cells of a listing as integers by position, with the way back to their places.
 
-It owns the reading of sizes from the ops themselves (how many stages, microbatches, steps, which rank holds which stage).
-It judges nothing: what does not fit has the code GONE and is left to `structure`.
+Sizes are what most ops say (`listing.likely_sizes`). It judges nothing: what does not fit has the code GONE and is left to
+`structure`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from pptrace.check.findings import Place
-from pptrace.errors import LimitError
+from pptrace.listing import likely_holders, likely_sizes
 from pptrace.model import NUM_ENGINE_KINDS, Op, OpKind, Placement, Schedule
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ GONE = -1
 """The code of an op that the schedule cannot hold, and of one that `structure` has taken out."""
 
 NUM_KINDS = len(OpKind)
-MAX_TABLE = 30_000_000
-"""Largest kinds x stages x microbatches x steps for which tables are made."""
 
 
 class Program:
@@ -208,7 +206,7 @@ def from_listing(listing: Listing, wanted: int | None = None) -> Program:
                 ops.extend(cell.ops or (None,))
         starts.append(len(ops))
     known = [op for op in ops if op is not None] if texts else ops
-    sizes, codes = _sizes(known, wanted)  # type: ignore[arg-type]
+    sizes, codes = likely_sizes(known, wanted)  # type: ignore[arg-type]
     if codes is None or texts:
         codes = [_code(op, sizes) for op in ops]
     program = Program(
@@ -233,52 +231,6 @@ def from_listing(listing: Listing, wanted: int | None = None) -> Program:
     return program
 
 
-def _sizes(ops: list[Op], wanted: int | None) -> tuple[tuple[int, int, int], list[int] | None]:
-    """(S, M, steps) as most ops say, and the codes where every op fits them.
-
-    M is the number of microbatches that most stages agree on (the larger one at a tie); stages beyond the last one
-    that runs at least half of them, and the next ones that run more than one op, are not stages.
-    """
-    if not ops:
-        return (1, 1, 1), []
-    stages = list(map(itemgetter(0), ops))
-    kinds = list(map(int, map(itemgetter(1), ops)))
-    numbers = [number or 0 for number in map(itemgetter(2), ops)]
-    num_steps = max(map(itemgetter(3), ops)) + 1
-    span, most = max(max(stages), 0) + 1, max(max(numbers), 0) + 1
-    lowest = min(min(stages), min(numbers), min(map(itemgetter(3), ops)))
-    packed = [(kind * span + stage) * most + n for kind, stage, n in zip(kinds, stages, numbers, strict=True)]
-    counted = (
-        packed if lowest >= 0 else [row for row, op in zip(packed, ops, strict=True) if min(op[0], op[2] or 0) >= 0]
-    )
-    distinct = Counter(map(most.__rfloordiv__, set(counted)))
-    work = {divmod(row, span): count for row, count in distinct.items() if row // span <= OpKind.I}
-    if not work:  # nothing but messages or updates: take the numbers as they are
-        work = {divmod(row, span): count for row, count in distinct.items()}
-    backwards: Counter[int] = Counter()
-    forwards: Counter[int] = Counter()
-    for (kind, stage), count in work.items():
-        (forwards if kind == OpKind.F else backwards)[stage] += count
-    votes = Counter([*forwards.values(), *backwards.values()])
-    num = wanted if wanted is not None and wanted in votes else max(votes, key=lambda n: (votes[n], n), default=1)
-    real = [
-        stage for stage in {*forwards, *backwards} if 2 * max(forwards[stage], backwards[stage]) >= num and stage >= 0
-    ]
-    within = [stage for count, stage in enumerate(sorted(real), 1) if stage < 2 * count]  # no more gaps than stages
-    num_stages = max(within, default=min(span, len(set(stages))) - 1) + 1
-    while forwards[num_stages] + backwards[num_stages] > 1:
-        num_stages += 1
-    sizes = (num_stages, num, num_steps)
-    if NUM_KINDS * num_stages * num * num_steps > max(MAX_TABLE, 100 * len(ops)):
-        message = (
-            f"{num_stages} stages x {num} microbatches x {num_steps} steps is more than pptrace keeps places for; "
-            "are the numbers in the ops right?"
-        )
-        raise LimitError(message)
-    fits = span == num_stages and most == num and num_steps == 1 and lowest >= 0
-    return sizes, packed if fits else None
-
-
 def _code(op: Op | None, sizes: tuple[int, int, int]) -> int:
     if op is None:
         return GONE
@@ -290,9 +242,8 @@ def _code(op: Op | None, sizes: tuple[int, int, int]) -> int:
 
 
 def _infer_holders(program: Program) -> None:
-    """Every stage lives on the rank that runs most of its ops; on two, where the ranks mirror each other."""
-    counts: list[Counter[int]] = []
     width, num_stages = program.width, program.num_stages
+    counts: list[Counter[int]] = []
     for first, last in pairwise(program.rank_starts):
         by_row = Counter(map(width.__rfloordiv__, program.codes[first:last]))
         by_stage: Counter[int] = Counter()
@@ -300,18 +251,4 @@ def _infer_holders(program: Program) -> None:
             if row >= 0:
                 by_stage[row % num_stages] += count
         counts.append(by_stage)
-    ranks = range(program.num_ranks)
-    if num_stages == program.num_ranks > 1 and num_stages % 2 == 0:
-        mirrored = all(
-            counts[stage][stage] and 3 * counts[num_stages - 1 - stage][stage] >= counts[stage][stage] > 0
-            for stage in range(num_stages)
-        )
-        if mirrored and program.num_microbatches > 1:
-            program.bidirectional = True
-            program.holders = (*ranks, *reversed(ranks))
-            return
-    held = []
-    for stage in range(num_stages):
-        rank = max(ranks, key=lambda r: counts[r][stage])
-        held.append(rank if counts[rank][stage] else -1)
-    program.holders = tuple(held)
+    program.bidirectional, program.holders = likely_holders(counts, num_stages, program.num_microbatches)
