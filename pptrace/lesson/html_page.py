@@ -28,12 +28,26 @@ li{margin:0 0 4px}ol{padding-left:1.6em}ul{padding-left:1.3em}
 .sheet>.title{font-weight:600;margin:0 0 5px}
 .sheet table{margin:0 0 4px}
 td.n{white-space:nowrap}
-details{margin:22px 0}summary{font-size:19px;font-weight:600;cursor:pointer}summary small{font-size:13px;font-weight:400}
-@page{margin:16mm}
-@media print{body{font-size:11pt}main{max-width:none}h2{break-after:avoid;margin-top:18px}
-figure,.sheet,.formula,li{break-inside:avoid}.break{break-before:page}
-.scroll{overflow:visible}.scroll table{font-size:9.5pt}th,td{padding-right:9px}
-a{color:inherit}summary{list-style:none}details:not([open]),summary small{display:none}}
+details{margin:22px 0}
+summary{font-size:19px;font-weight:600;cursor:pointer}
+summary small{font-size:13px;font-weight:400}
+@page{margin:14mm}
+@media print{
+body{font-size:9.5pt;line-height:1.4}
+main{max-width:none}
+h1{font-size:17pt}
+h2{break-after:avoid;margin-top:14px;font-size:12pt}
+figure{margin-top:6px}
+figcaption,.scroll table{font-size:8.5pt}
+th,td{padding:1px 9px 1px 0}
+.sheet{margin:10px 0}
+.scroll,.formula{overflow:visible}
+.formula div{white-space:normal}
+figure,.sheet,.formula,li{break-inside:avoid}
+.break{break-before:page}
+summary{list-style:none}
+details:not([open]),summary small{display:none}
+}
 """
 
 

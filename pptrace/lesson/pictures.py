@@ -7,11 +7,13 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from pptrace.lesson.exercise import drawn_positions
+from pptrace.lesson.words import textbook_letters
 from pptrace.model import OpKind
 from pptrace.render.draw import Canvas, grid_lines
 from pptrace.render.figure import Box, Figure, FigureRow, figure
 from pptrace.render.grid import Layout, PlacedCell, grid
 from pptrace.render.lines import text_of_line
+from pptrace.render.measure import TextLine
 from pptrace.render.text import report_text
 
 if TYPE_CHECKING:
@@ -66,12 +68,26 @@ def laid_out(drawing: Drawing) -> Figure:
     drawn = figure(drawing.report, drawing.options)
     if drawing.options.holes:
         drawn = drawn._replace(description=_what_is_seen(drawing))  # the usual one tells the answers
+    if drawing.options.names == "textbook":
+        drawn = _in_textbook_letters(drawn)
     if not drawing.blank:
         return drawn
     step = _step(drawing.report)
     columns = range(drawn.picture.begin, drawn.picture.end, step)
     rows = tuple(_empty(row, drawn, columns) for row in drawn.rows)
     return drawn._replace(rows=rows, legend=tuple(place for place in drawn.legend if place.sign.what == "kind"))
+
+
+def _in_textbook_letters(drawn: Figure) -> Figure:
+    def renamed(lines: tuple[TextLine, ...]) -> tuple[TextLine, ...]:
+        return tuple(line._replace(text=textbook_letters(line.text)) for line in lines)
+
+    return drawn._replace(
+        name=textbook_letters(drawn.name),
+        description=textbook_letters(drawn.description),
+        subtitle=renamed(drawn.subtitle),
+        caption=renamed(drawn.caption),
+    )
 
 
 def _what_is_seen(drawing: Drawing) -> str:

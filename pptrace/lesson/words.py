@@ -107,7 +107,7 @@ class Words:
 
     def formula(self, text: str) -> str:
         """A formula in the reader's letters."""
-        return _RANKS.sub("D", text) if self.textbook else text
+        return textbook_letters(text) if self.textbook else text
 
     def filled(self, formula: str) -> str:
         """A formula with the numbers of this report for its letters, or empty where it speaks of single ranks or of more than
@@ -143,6 +143,11 @@ class Words:
     def sentence(self, text: str) -> str:
         """A sentence of the analysis: first letter large, a full stop, textbook letters."""
         return self.formula(f"{text[:1].upper()}{text[1:]}".rstrip(".") + ".")
+
+
+def textbook_letters(text: str) -> str:
+    """D for P, wherever it stands for the number of ranks."""
+    return _RANKS.sub("D", text)
 
 
 def shortened(texts: Sequence[str], most: int = 16) -> str:

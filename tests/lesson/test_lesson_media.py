@@ -150,6 +150,12 @@ def test_svg_has_the_caption_with_assumptions_and_denominators() -> None:
     assert "not modelled" in page.lower()
 
 
+def test_svg_speaks_textbook_names_throughout() -> None:
+    page = svg_page(handout(simulate("1f1b", num_ranks=4, num_microbatches=4), PageOptions(names="textbook")).page)
+    assert "D=4 ranks" in page
+    assert re.findall(r">[^<]*\bP\b[^<]*<", page) == []
+
+
 def test_a_wide_figure_is_turned_in_tex() -> None:
     small = tex_page(handout(simulate("1f1b", num_ranks=4, num_microbatches=4)).page)
     wide = tex_page(handout(simulate("1f1b", num_ranks=4, num_microbatches=32)).page)
