@@ -9,6 +9,7 @@ import pytest
 import timed_facts
 from framework_orders import cells, framework, framework_names
 
+from pptrace.analysis.difference import order_differences
 from pptrace.costs import Costs, values
 from pptrace.model import Placement
 from pptrace.schedules.registry import Params, build
@@ -52,6 +53,18 @@ def test_jaxpp_dualpipev_is_another_order_and_slower() -> None:
     theirs = framework("goldens/framework_orders/jaxpp_dualpipev_P4_M8_v2.json")
     assert _elapsed_and_idle(theirs.schedule(Placement.zigzag(4))) == (57, {9})
     assert _elapsed_and_idle(build("dualpipev", Params(4, 8))) == (54, {6})
+
+
+def test_jaxpp_dualpipev_parts_from_deepseeks_order_where_the_last_backwards_are_split() -> None:
+    """By cell, an overlapped pair counts once: JaxPP keeps whole the backwards of which DeepSeek and PyTorch put off the W."""
+    theirs = framework("goldens/framework_orders/jaxpp_dualpipev_P4_M8_v2.json").schedule(Placement.zigzag(4))
+    parted = order_differences(theirs, build("dualpipev", Params(4, 8)))
+    assert [(at.rank, at.position, " ".join(map(str, (*at.first, *at.second)))) for at in parted] == [
+        (0, 26, "0B4 0I4"),
+        (1, 25, "1B5 1I5"),
+        (2, 23, "5B7 5I7"),
+        (3, 22, "3B6 3I6"),
+    ]
 
 
 def _elapsed_and_idle(schedule) -> tuple[Fraction, set[Fraction]]:
