@@ -198,4 +198,8 @@ def _for_other(loaded: Loaded, options: ScheduleOptions, compare: str) -> Schedu
     for option, field in (("chunks", "num_chunks"), ("group", "group"), ("order", "order")):
         if option not in taken:
             changes[field] = None
+    if "chunks" in taken and options.num_chunks is None and loaded.recipe is None:
+        changes["num_chunks"] = schedule.num_chunks
+    if options.steps is None and schedule.num_steps > 1:
+        changes["steps"] = schedule.num_steps
     return options._replace(**changes)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pptrace.render.tables import Table
 
-_LONGEST = 20
+_LONGEST = 28
 """Characters of a cell that can stand to the right."""
 
 

@@ -92,6 +92,13 @@ def test_comparison_with_a_file(tmp_path: Path) -> None:
     assert "against 4 on every stage" in answer("handout", "1f1b", "-P", "4", "-M", "4", "--compare", str(path))
 
 
+def test_a_name_beside_a_file_takes_its_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    answer("trace", "looped-bfs", "-P", "2", "-M", "4", "-v", "3", "-o", str(path))
+    text = answer("handout", str(path), "--compare", "interleaved")
+    assert "interleaved (flush, group=2), P=2 ranks, v=3 chunks a rank, S=6 stages, M=4 microbatches" in text
+
+
 def test_answers_in_a_file_of_their_own(tmp_path: Path) -> None:
     sheet, key = tmp_path / "sheet.md", tmp_path / "key.html"
     answer("handout", "1f1b", "-P", "4", "-M", "4", "--exercise", "--answers", str(key), "-o", str(sheet))
