@@ -136,8 +136,8 @@ def _is_lines(data: bytes) -> bool:
 
 
 def _is_chrome(data: bytes, head: bytes) -> bool:
-    """Whether JSON is a list of events, or an object that has them, anywhere: profilers write much before them."""
-    return bool(re.match(rb"\[\s*\{", head)) or b'"traceEvents"' in data
+    """Whether JSON is a list, of events, or an object that has them, anywhere: profilers write much before them."""
+    return head.startswith(b"[") or b'"traceEvents"' in data
 
 
 def _order_by_content(head: bytes) -> str | None:
