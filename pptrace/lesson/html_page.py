@@ -18,16 +18,19 @@ if TYPE_CHECKING:
     from pptrace.lesson.document import Block, Document
     from pptrace.render.tables import Table
 
+SHORT = 12
+"""Characters of a row's name that is not folded."""
 STYLE = """
 main{max-width:1290px}
 main>p,main>ul,main>ol,details>p,details>ol,.sheet>p,.formula{max-width:46em}
 li{margin:0 0 4px}ol{padding-left:1.6em}ul{padding-left:1.3em}
-.formula{margin:10px 0 12px;padding:8px 14px;border-left:3px solid currentColor;overflow-x:auto}
-.formula div{white-space:nowrap}
+.formula{margin:10px 0 12px;padding:8px 14px;border-left:3px solid currentColor}
+.formula div{padding-left:2em;text-indent:-2em}
 .sheet{margin:16px 0 18px}
 .sheet>.title{font-weight:600;margin:0 0 5px}
-.sheet table{margin:0 0 4px}
-td.n{white-space:nowrap}
+.sheet table{margin:0 0 4px;font-size:13.5px}
+.sheet th,.sheet td{padding-right:11px}
+.sheet td.n,.k{white-space:nowrap}
 details{margin:22px 0}
 summary{font-size:19px;font-weight:600;cursor:pointer}
 summary small{font-size:13px;font-weight:400}
@@ -41,8 +44,7 @@ figure{margin-top:6px}
 figcaption,.scroll table{font-size:8.5pt}
 th,td{padding:1px 9px 1px 0}
 .sheet{margin:10px 0}
-.scroll,.formula{overflow:visible}
-.formula div{white-space:normal}
+.scroll{overflow:visible}
 figure,.sheet,.formula,li{break-inside:avoid}
 .break{break-before:page}
 summary{list-style:none}
@@ -91,8 +93,14 @@ def _html(block: Block) -> str:
     return _table(block.table)
 
 
+def _unbroken(cell: str) -> str:
+    """A cell in which a formula is folded at its blanks only, not behind a minus."""
+    words = text(cell).split(" ")
+    return " ".join(f'<span class="k">{word}</span>' if "(" in word and "-" in word else word for word in words)
+
+
 def _math(line: str) -> str:
-    return text(line).replace(" * ", " \u00d7 ").replace("*", "\u202f\u00d7\u202f")
+    return _unbroken(line).replace(" * ", " \u00d7 ").replace("*", "\u202f\u00d7\u202f")
 
 
 def _figure(block: Drawing) -> str:
@@ -111,7 +119,10 @@ def _table(table: Table) -> str:
 
     def cells(tag: str, row: tuple[str, ...]) -> str:
         shown = zip(kinds[1:], row[1:], strict=True)
-        return f"<th>{text(row[0])}</th>" + "".join(f"<{tag}{kind}>{text(cell)}</{tag}>" for kind, cell in shown)
+        first = ' class="k"' if len(row[0]) <= SHORT else ""
+        return f"<th{first}>{text(row[0])}</th>" + "".join(
+            f"<{tag}{kind}>{_unbroken(cell)}</{tag}>" for kind, cell in shown
+        )
 
     header = cells("th", table.header)
     rows = "".join(f"<tr>{cells('td', row)}</tr>\n" for row in table.rows)
