@@ -180,7 +180,9 @@ def _choice(flag: str, help_text: str, field: str) -> Callable[[Any], Any]:
 _SCHEDULE_OPTIONS = (
     _count(("-P", "--ranks"), "Ranks.", "num_ranks"),
     _count(("-M", "--microbatches"), "Microbatches of one optimizer step.", "num_microbatches"),
-    _count(("-v", "--chunks"), "Stages on every rank, for schedules that take it.", "num_chunks"),
+    _count(
+        ("-v", "--chunks"), "Stages on every rank, for schedules that take it (wave: two for every wave).", "num_chunks"
+    ),
     _count(("--group",), "Microbatches in a group (interleaved); default: the smallest that fits.", "group"),
     _choice("--order", "Order of gpipe's backwards; default fifo.", "order"),
     _text(

@@ -210,9 +210,8 @@ def checked(found: Entry, params: Params) -> Params:
         if not isinstance(value, str):
             positive(value, flag)
         if option not in found.options and not (option == "chunks" and value == found.default_chunks):
-            message = f"{found.name} takes no {flag}" + (
-                f": it has {found.default_chunks} on every rank" if option == "chunks" else "; leave it out"
-            )
+            why = f": it has {found.default_chunks} on every rank" if option == "chunks" else ""
+            message = f"{found.name} takes no {flag}{why}; leave it out"
             raise ParameterError(message)
     params = params._replace(num_chunks=params.num_chunks or found.default_chunks)
     if found.check:

@@ -63,7 +63,7 @@ def build_wave(params: Params) -> Schedule:
                 admitted += 1
             else:
                 in_flight -= 1
-    return Schedule("wave", placement, num, orders)
+    return Schedule("wave", placement, num, orders, options={"waves": chunks // 2})
 
 
 def check_wave(params: Params) -> None:

@@ -49,7 +49,7 @@ def test_a_number_of_ranks_that_is_none(value: str, wanted: str) -> None:
     ("args", "wanted"),
     [
         (("-M", "0"), "-M (microbatches) must be at least 1, got 0"),
-        (("-M", "4", "-v", "2"), "1f1b takes no -v (chunks): it has 1 on every rank"),
+        (("-M", "4", "-v", "2"), "1f1b takes no -v (chunks): it has 1 on every rank; leave it out"),
         (("-M", "4", "--group", "2"), "1f1b takes no --group; leave it out"),
         (("-M", "4", "--steps", "0"), "--steps must be at least 1, got 0"),
         (("-M", "4", "-f", "0"), "-f (forward) must be more than zero, got 0"),

@@ -68,7 +68,10 @@ def test_sizes_start_at_one_everywhere(name: str, params: Params, message: str) 
 
 @pytest.mark.parametrize("name", ["naive", "gpipe", "1f1b", "eager-1f1b"])
 def test_options_that_a_schedule_does_not_take(name: str) -> None:
-    assert refused(name, Params(2, 2, num_chunks=2)) == f"{name} takes no -v (chunks): it has 1 on every rank"
+    assert (
+        refused(name, Params(2, 2, num_chunks=2))
+        == f"{name} takes no -v (chunks): it has 1 on every rank; leave it out"
+    )
     assert refused(name, Params(2, 2, group=2)) == f"{name} takes no --group; leave it out"
     assert checked(entry(name), Params(2, 2, num_chunks=1)).num_chunks == 1
 

@@ -86,5 +86,7 @@ def test_the_closed_form_is_for_whole_groups_and_equal_halves() -> None:
 
 def test_chunks_come_in_pairs() -> None:
     assert build("wave", Params(2, 3)).num_stages == 4
+    assert build("wave", Params(2, 3)).options == {"waves": 1}
+    assert build("wave", Params(2, 3, 6)).options == {"waves": 3}
     with pytest.raises(ParameterError, match="even number of chunks, two for every wave, got -v 3; use -v 4"):
         build("wave", Params(2, 3, 3))
