@@ -97,9 +97,7 @@ def assumptions(timeline: Timeline) -> list[str]:
         return [*sentences, "times were read, not simulated"]
     sentences += _messages(costs)
     if costs.layers:
-        sentences.append(
-            f"{sum(costs.layers)} layers, per stage {_layers(costs.layers)}; a stage takes the time of its layers"
-        )
+        sentences.append(f"{sum(costs.layers)} layers, per stage {_layers(costs.layers)}")
     kinds = schedule.kinds()
     if kinds & {OpKind.I, OpKind.W}:
         sentences.append("b is the full backward: I takes b - w, W takes w")

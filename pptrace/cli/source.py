@@ -265,6 +265,9 @@ def _sizes(name: str, options: ScheduleOptions, costs_file: CostsFile | None) ->
     if num_ranks is None or num_microbatches is None:
         message = f"{name} needs {' and '.join(missing)}, for example: pptrace show {name} -P 4 -M 8"
         raise ParameterError(message)
+    if notes and num_microbatches < num_ranks:
+        enough = num_ranks * (options.microbatch_size or 1) * (options.data_parallel or 1)
+        notes += (f"M < P = {num_ranks}: a global batch of {enough} is the first with M >= P",)
     return _Sizes(num_ranks, num_microbatches, notes)
 
 

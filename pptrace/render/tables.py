@@ -118,7 +118,7 @@ def metrics(report: Report, names: Names) -> list[MetricLine]:
         texts = value_texts(metric, unit)
         values = per_rank(texts) if metric.per == "rank" else texts
         forms = [comparison for comparison in report.closed_forms if comparison.metric == key]
-        remarks = [_closed_form(comparison) for comparison in forms]
+        remarks = [_closed_form(comparison, metric.unit) for comparison in forms]
         if key == "peak_activations" and names.by_stage:
             remarks.append(_bound(report))
         definition = metric.definition + (f"; denominator: {metric.denominator}" if metric.denominator else "")
@@ -128,9 +128,9 @@ def metrics(report: Report, names: Names) -> list[MetricLine]:
     return lines
 
 
-def _closed_form(comparison: Comparison) -> str:
+def _closed_form(comparison: Comparison, unit: str) -> str:
     """`closed form (P-1)/(M+P-1) = 3/7, agrees`, or why it does not apply."""
-    claimed = _claimed(comparison)
+    claimed = _claimed(comparison, unit)
     stated = f"closed form {comparison.formula}" + (f" = {claimed}" if claimed else "")
     if comparison.verdict == AGREES:
         return f"{stated}, agrees"
@@ -139,9 +139,11 @@ def _closed_form(comparison: Comparison) -> str:
     return f"{stated}, DIFFERS from the trace"
 
 
-def _claimed(comparison: Comparison) -> str:
+def _claimed(comparison: Comparison, unit: str) -> str:
+    """The values of a closed form; a ratio is a fraction, as the traced one beside it."""
     in_bytes = comparison.metric == "peak_activation_bytes"
-    texts = [size_text(value) if in_bytes else text_of(value) for value in comparison.claimed]
+    written = size_text if in_bytes else str if unit == "ratio" else text_of
+    texts = [written(value) for value in comparison.claimed]
     if len(set(texts)) == 1:
         return texts[0]
     shown = (", " if in_bytes else " ").join(texts[:16])
