@@ -1,22 +1,25 @@
 """Bytes: what every rank holds over time where sizes are given, and what each part of the peak is.
 
 Counts of activations are memory.py's. Here activations, recomputation inputs, send and receive buffers, gradients, weights
-and optimizer states are all counted as far as their sizes are known; `Bytes.left_out` names the others.
+(every version that is stashed) and optimizer states are all counted as far as their sizes are known; `Bytes.left_out`
+names the others.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.analysis.lifetimes import ACTIVATION, INPUT, Lifetime
+from pptrace.analysis.weight_versions import weight_versions
 from pptrace.model import OpKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
-    from pptrace.costs import Sizes
+    from pptrace.costs import Sizes, Values
     from pptrace.timeline import Timeline
 
 PARTS = ("weights", "optimizer", "gradient", "activation", "input", "send", "recv")
@@ -79,9 +82,12 @@ def _intervals(
     placement = timeline.schedule.placement
     for rank in range(placement.num_ranks):
         for stage in placement.stages(rank):
-            for part, values in (("weights", sizes.weights), ("optimizer", sizes.optimizer)):
-                if values:
-                    yield rank, part, begin, finish + 1, values.of_op(placement, stage, rank)
+            if sizes.weights and not timeline.schedule.asynchronous:
+                yield rank, "weights", begin, finish + 1, sizes.weights.of_op(placement, stage, rank)
+            if sizes.optimizer:
+                yield rank, "optimizer", begin, finish + 1, sizes.optimizer.of_op(placement, stage, rank)
+    if sizes.weights and timeline.schedule.asynchronous:
+        yield from _stashed_weights(timeline, sizes.weights, finish)
     for life in found:
         if life.kind == ACTIVATION and sizes.activation:
             full = sizes.activation.of_op(placement, life.stage, life.rank)
@@ -96,6 +102,14 @@ def _intervals(
         yield from _gradients(timeline, sizes, finish)
     if sizes.boundary:
         yield from _buffers(timeline, sizes)
+
+
+def _stashed_weights(timeline: Timeline, weights: Values, finish: int) -> Iterator[tuple[int, str, int, int, Fraction]]:
+    """Without a flush: as many times the weights of a stage as its rank keeps versions of them."""
+    for stash in weight_versions(timeline).stashes:
+        size = weights.of_op(timeline.schedule.placement, stash.stage, stash.rank)
+        for (tick, count), (until, _) in pairwise((*stash.held, (finish + 1, 0))):
+            yield stash.rank, "weights", tick, until, size * count
 
 
 def _gradients(timeline: Timeline, sizes: Sizes, finish: int) -> Iterator[tuple[int, str, int, int, Fraction]]:

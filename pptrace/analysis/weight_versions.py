@@ -6,7 +6,7 @@ all ops of step t use version t. Without a flush,
     pipedream       F uses the newest version of its stage; B (I, W, R) of the microbatch uses that same one
     pipedream-2bw   every op of the t-th M microbatches uses version max(t-1, 0), on all stages alike
 
-What the versions weigh in bytes is memory.py's, who may use which one the checker's.
+What the versions weigh in bytes is bytes_held.py's, who may use which one the checker's.
 """
 
 from __future__ import annotations

@@ -6,8 +6,10 @@ from fractions import Fraction
 
 import pytest
 
+from pptrace.analysis.bytes_held import bytes_held
+from pptrace.analysis.lifetimes import lifetimes
 from pptrace.analysis.weight_versions import NO_VERSION, weight_versions
-from pptrace.costs import Costs, values
+from pptrace.costs import Costs, Sizes, values
 from pptrace.model import OpKind
 from pptrace.schedules.registry import Params, build, entry, names
 from pptrace.schedules.transforms import split_backward
@@ -105,3 +107,28 @@ def test_an_order_without_updates_uses_version_0() -> None:
     found = weight_versions(simulate_schedule(build("1f1b", Params(3, 4))))
     assert set(found.by_position) == {0}
     assert {use.staleness for use in found.uses} == {0}
+
+
+def weight_bytes(timeline: Timeline, *, activation: int | None = None) -> list[tuple[int, int, dict[str, int]]]:
+    """(peak, its tick, its parts that are not 0) per rank, where the weights of a rank are 10 bytes."""
+    sizes = Sizes(activation=None if activation is None else values(activation), weights=values(10))
+    found = bytes_held(timeline, lifetimes(timeline), sizes)
+    return [(rank.held, rank.at, {part: size for part, size in rank.parts.items() if size}) for rank in found.ranks]
+
+
+def test_stashed_versions_are_memory() -> None:
+    """pipedream P2 M3: two versions on rank 0 from 4 to 8. With an activation of 1 byte, of which rank 0 holds 2 in [1, 6)."""
+    timeline = streamed("pipedream", 2, 3)
+    assert weight_bytes(timeline) == [(20, 4, {"weights": 20}), (10, 0, {"weights": 10})]
+    assert weight_bytes(timeline, activation=1) == [
+        (22, 4, {"weights": 20, "activation": 2}),
+        (11, 1, {"weights": 10, "activation": 1}),
+    ]
+    assert [held for held, _, _ in weight_bytes(streamed("pipedream", 4, 8))] == [40, 30, 20, 10]
+    assert [held for held, _, _ in weight_bytes(streamed("pipedream-2bw", 4, 4, 3))] == [20] * 4
+
+
+@pytest.mark.parametrize(("name", "copies"), [("1f1b", 1), ("dualpipe", 2), ("chimera", 2), ("dualpipev", 1)])
+def test_two_way_schedules_hold_the_weights_twice(name: str, copies: int) -> None:
+    timeline = simulate_schedule(with_updates(build(name, Params(4, 8))), UNIT)
+    assert [held for held, _, _ in weight_bytes(timeline)] == [10 * copies] * 4
