@@ -20,7 +20,7 @@ def main() -> None:
     for name in names():
         params = Params(16, 128, 2 if "chunks" in entry(name).options else None)
         num_ops = build(name, params).num_ops
-        (taken,) = medians([lambda n=name, p=params: simulate_schedule(build(n, p), COSTS)], runs=5)
+        (taken,) = medians([lambda n=name, p=params: simulate_schedule(build(n, p), COSTS)], runs=15)
         limit = None if name in SLOWER else 0.7
         figure(f"{name}, {num_ops:,} ops", num_ops / taken / 1e6, "Mops/s", at_least=limit)
     for name in SLOWER:
