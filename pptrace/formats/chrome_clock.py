@@ -116,6 +116,10 @@ class Decimal(NamedTuple):
         places = max(self.places, other.places)
         return Decimal(self.on_grid(places) + other.on_grid(places), places)
 
+    def minus(self, other: Decimal) -> Decimal:
+        """The difference."""
+        return self.plus(Decimal(-other.digits, other.places))
+
     def on_grid(self, places: int) -> int:
         """In steps of 10**-`places`, of which there are at least its own."""
         return self.digits * int(10 ** (places - self.places))

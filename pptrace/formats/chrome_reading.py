@@ -19,7 +19,7 @@ from msgspec import Raw, UnsetType
 from pptrace.errors import FormatError
 from pptrace.formats.chrome_clock import Decimal, decimal
 from pptrace.formats.chrome_structs import CHROME_SCHEMA, AnyEvent, File, Recorded
-from pptrace.formats.trace_reading import decoded
+from pptrace.formats.json_decoding import decoded
 from pptrace.printable import printable
 
 if TYPE_CHECKING:
@@ -66,8 +66,9 @@ class Mark(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What a file of another program holds: its marks, the rank and the number of ranks that it says it is of, and when its
-    clock began, in nanoseconds."""
+    """What a file of another program holds: its marks, the rank and the number of ranks that it says it is of, when its clock
+    began, in nanoseconds, the names of its processes, and the place and text of each range that PyTorch marks as one of a
+    pipeline (`PP:`) though it names no op that is known."""
 
     name: str
     marks: list[Mark]
@@ -75,6 +76,7 @@ class Marks(NamedTuple):
     num_ranks: int | None
     base: int
     processes: dict[int | str, str]
+    strangers: list[tuple[int, str]]
 
 
 def opened(data: bytes, name: str) -> Opened:
@@ -104,13 +106,13 @@ def fail(name: str, place: str, what: str) -> NoReturn:
 
 
 def named_events(opened_file: Opened) -> Iterator[tuple[int, AnyEvent, Raw]]:
-    """The events of a file that have a name, loosely decoded, with their index and text."""
+    """The events of a file that have a name, or end what has one, loosely decoded, with their index and text."""
     name = opened_file.name
     index = -1
     try:
         for index, raw in enumerate(opened_file.file.traceEvents):
             event = _EVENT.decode(raw)
-            if isinstance(event.name, str):
+            if isinstance(event.name, str) or event.ph == "E":
                 yield index, event, raw
     except msgspec.ValidationError as error:
         what = str(error).replace("`", "")
@@ -131,7 +133,10 @@ def require_single_keys(name: str, index: int, raw: Raw) -> None:
             fail(name, f"$.traceEvents[{index}]", f"the key {key[:60]!r} stands there twice; leave one")
         return found
 
-    json.loads(bytes(raw), object_pairs_hook=check)
+    try:
+        json.loads(bytes(raw), object_pairs_hook=check)
+    except RecursionError:
+        fail(name, f"$.traceEvents[{index}]", "lists in lists without end")
 
 
 def time_of(name: str, index: int, field: str, raw: Raw | UnsetType) -> Decimal:
@@ -149,40 +154,57 @@ def time_of(name: str, index: int, field: str, raw: Raw | UnsetType) -> Decimal:
 
 
 def marks(opened_file: Opened) -> Marks:
-    """The slices of a file of another program that are named as ops: `2F0`, `PP:2F0`, `(0F7;7B0)OVERLAP_F_B`, `Forward 3`."""
-    name, file = opened_file.name, opened_file.file
+    """The slices of a file of another program that are named as ops: `2F0`, `PP:2F0`, `(0F7;7B0)OVERLAP_F_B`, `Forward 3`.
+    A begin (B) and the end (E) that closes it on its thread are a slice as a complete event (X) is."""
+    name = opened_file.name
     found: list[Mark] = []
+    strangers: list[tuple[int, str]] = []
     processes: dict[int | str, str] = {}
+    begun: dict[tuple[str, str], list[tuple[int, AnyEvent, Raw]]] = {}
     for index, event, raw in named_events(opened_file):
-        text = event.name
-        if event.ph == "M" and text == "process_name" and isinstance(event.pid, (int, str)):
+        if event.ph == "M" and event.name == "process_name" and isinstance(event.pid, (int, str)):
             processes[event.pid] = _process_name(event.args)
-        if event.ph != "X":
-            continue
-        annotated = text.startswith(_PREFIX)
-        text = text.removeprefix(_PREFIX).strip()
-        if not OPS.fullmatch(text):
-            if annotated:
-                shown = repr(printable(text, 60))
-                fail(
-                    name,
-                    f"$.traceEvents[{index}].name",
-                    f"{shown} is not an op; an op is written 2F0, 1UNSHARD or (0F7;7B0)OVERLAP_F_B",
-                )
-            if not _PHASES.fullmatch(text):
-                continue
-        require_single_keys(name, index, raw)
-        ids = [_id(name, index, field, getattr(event, field)) for field in ("pid", "tid")]
-        times = [time_of(name, index, field, getattr(event, field)) for field in ("ts", "dur")]
-        category = event.cat if isinstance(event.cat, str) else ""
-        found.append(Mark(text, annotated, times[0], times[1], ids[0], ids[1], category, index))
-    return Marks(name, found, *_distributed(name, file), _base(name, file), processes)
+        elif event.ph == "X" and _is_op(event.name, index, strangers):
+            found.append(_mark(name, index, event, raw, time_of(name, index, "dur", event.dur)))
+        elif event.ph == "B":
+            begun.setdefault((str(event.pid), str(event.tid)), []).append((index, event, raw))
+        elif event.ph == "E" and begun.get((str(event.pid), str(event.tid))):
+            place, first, text = begun[str(event.pid), str(event.tid)].pop()
+            if _is_op(first.name, place, strangers):
+                lasts = time_of(name, index, "ts", event.ts).minus(time_of(name, place, "ts", first.ts))
+                if lasts.digits < 0:
+                    fail(name, f"$.traceEvents[{index}].ts", f"ends {first.name} before it begins")
+                found.append(_mark(name, place, first, text, lasts))
+    rank, num_ranks = _distributed(name, opened_file.file)
+    return Marks(name, found, rank, num_ranks, _base(name, opened_file.file), processes, strangers)
+
+
+def _is_op(text: str, index: int, strangers: list[tuple[int, str]]) -> bool:
+    """Whether a slice is one of a pipeline; those that PyTorch marks as such, but no op that is known, are kept apart."""
+    plain = text.removeprefix(_PREFIX).strip()
+    if OPS.fullmatch(plain) or (plain is text and _PHASES.fullmatch(plain)):
+        return True
+    if text.startswith(_PREFIX):
+        strangers.append((index, printable(plain, 60)))
+    return False
+
+
+def _mark(name: str, index: int, event: AnyEvent, raw: Raw, dur: Decimal) -> Mark:
+    require_single_keys(name, index, raw)
+    text = event.name.removeprefix(_PREFIX).strip()
+    pid, tid = (_id(name, index, field, getattr(event, field)) for field in ("pid", "tid"))
+    category = event.cat if isinstance(event.cat, str) else ""
+    ts = time_of(name, index, "ts", event.ts)
+    return Mark(text, event.name.startswith(_PREFIX), ts, dur, pid, tid, category, index)
 
 
 def _process_name(args: Raw | UnsetType) -> str:
     if isinstance(args, UnsetType):
         return ""
-    found = msgspec.json.decode(args)
+    try:
+        found = msgspec.json.decode(args)
+    except RecursionError:
+        return ""
     label = found.get("name") if isinstance(found, dict) else None
     return label if isinstance(label, str) else ""
 

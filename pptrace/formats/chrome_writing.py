@@ -22,6 +22,7 @@ from pptrace.model import BOUNDARY_KINDS, OpKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from fractions import Fraction
 
     from pptrace.analysis.report import Report
     from pptrace.formats.chrome_clock import Clock
@@ -33,7 +34,7 @@ COMPUTE, OVERLAPPED, FIRST_TRANSFER = 1, 2, 3
 _CHUNK = 1 << 16
 
 
-def pieces(report: Report, clock: Clock, per_unit: object) -> Iterator[bytes]:
+def pieces(report: Report, clock: Clock, per_unit: Fraction) -> Iterator[bytes]:
     """The file, in pieces of some 64 KiB."""
     gathered: list[str] = [_head(report, per_unit)]
     size = len(gathered[0])
@@ -49,14 +50,14 @@ def pieces(report: Report, clock: Clock, per_unit: object) -> Iterator[bytes]:
     yield "".join(gathered).encode()
 
 
-def _head(report: Report, per_unit: object) -> str:
+def _head(report: Report, per_unit: Fraction) -> str:
     timeline = report.timeline
     recorded = Recorded(
         schema="pptrace.chrome/1",
         schedule=schedule_info(report.schedule),
         costs=costs_info(report.costs),
         ticks_per_unit=timeline.ticks_per_unit,
-        microseconds_per_unit=exact(per_unit),  # type: ignore[arg-type]
+        microseconds_per_unit=exact(per_unit),
         measured=timeline.measured,
         offset=timeline.offset or msgspec.UNSET,
         notes=list(report.notes),
@@ -93,9 +94,8 @@ def _names_of(timeline: Timeline, rank: int) -> Iterator[str]:
     yield _meta("process_name", rank, COMPUTE, name=f"rank {rank}")
     yield _meta("process_sort_index", rank, COMPUTE, sort_index=rank)
     yield from _lane(rank, COMPUTE, "compute")
-    if any(
-        overlaps(timeline, first) for first in timeline.schedule.pairs if first in timeline.schedule.positions(rank)
-    ):
+    pairs = timeline.schedule.pairs
+    if pairs and any(i in pairs and overlaps(timeline, i) for i in timeline.schedule.positions(rank)):
         yield from _lane(rank, OVERLAPPED, "compute, overlapped")
 
 

@@ -55,9 +55,16 @@ class _Placed(NamedTuple):
 def document(files: Sequence[Marks], letter: str = "auto") -> Document:
     """The run that `files` hold: what was run, in order, as a listing with its messages, and when, as a timeline. Where the
     order lacks an op there is the listing alone. Raises `FormatError` with the place."""
+    strangers = [(file.name, *stranger) for file in files for stranger in file.strangers]
     if not any(file.marks for file in files):
+        for name, place, text in strangers:
+            known = "an op is written 2F0, 1UNSHARD or (0F7;7B0)OVERLAP_F_B"
+            fail(name, f"$.traceEvents[{place}].name", f"{text!r} is not an op; {known}")
         fail(files[0].name, "$.traceEvents", UNNAMED)
     ranks, notes = ranks_of(files)
+    if strangers:
+        few = ", ".join(dict.fromkeys(text for _, _, text in strangers[:5]))
+        notes.append(f"{len(strangers)} ranges that PyTorch marks, but that name no op, are left out ({few})")
     marks = [mark for rank in ranks for mark in rank.marks]
     by_phase = marks[0].is_phase
     rows = [_row(rank, number if by_phase else None) for number, rank in enumerate(ranks)]

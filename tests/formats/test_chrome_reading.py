@@ -252,6 +252,28 @@ def test_threads_are_the_ranks_where_one_process_has_all() -> None:
     assert spans(timeline(events)) == spans(timeline(SMALL))
 
 
+def test_begin_and_end_events_are_slices_too() -> None:
+    events = []
+    for item in SMALL:
+        place = {"pid": item["pid"], "tid": 0}
+        events += [
+            {"ph": "B", "name": item["name"], "ts": item["ts"], **place},
+            {"ph": "B", "name": "kernel", "ts": item["ts"] + 0.5, **place},
+            {"ph": "E", "ts": item["ts"] + 1, **place},
+            {"ph": "E", "ts": item["ts"] + item["dur"], **place},
+        ]
+    assert spans(timeline([{"ph": "E", "ts": 0, "pid": 0, "tid": 0}, *events])) == spans(timeline(SMALL))
+    with pytest.raises(FormatError, match=r"^t: \$\.traceEvents\[1\]\.ts: ends 0F0 before it begins"):
+        read([{"ph": "B", "name": "0F0", "ts": 1}, {"ph": "E", "ts": 0}])
+
+
+def test_ranges_that_pytorch_marks_without_an_op_are_left_out_and_said() -> None:
+    document = read([*SMALL, event("PP:0WAIT_REDUCE"), event("PP:\x1b[31m")])
+    assert document.schedule is not None
+    said = "2 ranges that PyTorch marks, but that name no op, are left out (0WAIT_REDUCE, \\x1b[31m)"
+    assert said in document.notes
+
+
 def test_an_op_that_comes_again_is_of_the_next_step() -> None:
     again = [event_ | {"ts": event_["ts"] + 10} for event_ in SMALL]
     document = read(SMALL + again)
