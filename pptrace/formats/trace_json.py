@@ -33,9 +33,9 @@ _BEFORE_EVENTS = (
 def read(data: bytes, *, source: str = "trace") -> Document:
     """The timeline that a trace holds. Lifetimes and metrics that are stored with it are computed again; where one differs,
     `findings` says so. Raises `FormatError` that begins with the place (`$.events[3].end: ...`)."""
-    from pptrace.formats import trace_reading  # noqa: PLC0415  (writing needs none of it)
+    from pptrace.formats import json_decoding, trace_reading  # noqa: PLC0415  (writing needs none of it)
 
-    return trace_reading.document(trace_reading.decoded(data, Trace, source), source)
+    return trace_reading.document(json_decoding.decoded(data, Trace, source), source)
 
 
 def write(report: Report) -> bytes:

@@ -22,14 +22,15 @@ _EVENT = re.compile(r"\$\.events\[(\d+)\]")
 def read(data: bytes, *, source: str = "trace") -> Document:
     """The timeline that the lines hold. Raises `FormatError` that begins with the line."""
     from pptrace.formats import trace_reading  # noqa: PLC0415  (writing needs none of it)
+    from pptrace.formats.json_decoding import decoded  # noqa: PLC0415
 
     lines = [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
     if not lines:
         message = f"{source}: the input is empty"
         raise FormatError(message)
     number, first = lines[0]
-    header = trace_reading.decoded(first, Header, source, line=number)
-    events = [trace_reading.decoded(line, Event, source, line=number) for number, line in lines[1:]]
+    header = decoded(first, Header, source, line=number)
+    events = [decoded(line, Event, source, line=number) for number, line in lines[1:]]
     fields = {name: getattr(header, name) for name in header.__struct_fields__}
     numbers = [number for number, _ in lines[1:]]
     try:

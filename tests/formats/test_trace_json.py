@@ -295,3 +295,10 @@ def test_a_file_without_its_order_mark_or_with_blank_lines_reads_the_same() -> N
     assert plain is not None
     assert marked is not None
     assert same(plain, marked)
+
+
+def test_a_number_of_5000_digits_in_an_unknown_field_is_passed_over() -> None:
+    trace = HAND_WRITTEN.replace("{", '{"x": ' + "9" * 5000 + ",", 1)
+    assert trace_json.read(trace.encode()).timeline is not None
+    with pytest.raises(FormatError, match=r"^trace: \$\.ticks_per_unit: integer value out of range"):
+        trace_json.read(HAND_WRITTEN.replace(": 10,", ": " + "9" * 5000 + ",", 1).encode())
