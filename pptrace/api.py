@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from pptrace.analysis.report import Report
 from pptrace.costs import Costs, Values
 from pptrace.errors import ParameterError
+from pptrace.layers import layers_of, with_layers
 from pptrace.model import OpKind, Schedule
 from pptrace.rationals import parse_rational
-from pptrace.recipes import Recipe, time_schedule, with_defaults
+from pptrace.recipes import Recipe, make_schedule, time_schedule, with_defaults
 from pptrace.schedules.registry import DEFAULT_MAX_OPS, Params
 from pptrace.timeline import simulate_schedule
 
@@ -55,6 +56,7 @@ def simulate(
     weight_grad: Number | Sequence[Number] | None = None,
     comm: Number | Sequence[Number] = 0,
     cost_per: str = "rank",
+    layers: int | Sequence[int] | None = None,
     link: str = "latency",
     overlap: str | int | Fraction = "sum",
     reduce: Number = 0,
@@ -71,7 +73,8 @@ def simulate(
     `schedule` is a registered name, with `num_ranks` and `num_microbatches`, or a `Schedule`, which brings its own sizes.
     Times are numbers (a float counts as the decimal that Python prints), fractions (`"3/2"`), or lists with one value per
     rank; `backward` is the full backward (I + W) and `weight_grad` its W part, of one microbatch on one rank
-    (`cost_per="op"`: of one op). `costs` gives all of it at once. Defaults are those of the command line.
+    (`cost_per="op"`: of one op). With `layers`, the model's, which are spread over the stages, or a list with each stage's,
+    single times are of one layer. `costs` gives all of it at once. Defaults are those of the command line.
 
         >>> simulate("1f1b", num_ranks=4, num_microbatches=4).metrics["bubble_over_elapsed"].value
         Ratio(numerator=6, denominator=14)
@@ -117,11 +120,16 @@ def simulate(
             reduce=_exact(reduce, "reduce"),
             step_time=_exact(step_time, "step_time"),
         )
-    elif (forward, backward, weight_grad, comm, reduce, step_time) != (None, None, None, 0, 0, 0):
-        message = (
-            "costs says how long everything takes; leave forward, backward, weight_grad, comm, reduce and step_time out"
-        )
+    elif (forward, backward, weight_grad, layers, comm, reduce, step_time) != (None, None, None, None, 0, 0, 0):
+        message = "costs says how long everything takes; leave the times and layers out"
         raise ParameterError(message)
+    if layers is not None:
+        if cost_per == "op":
+            message = 'layers make times those of one layer, cost_per="op" those of one op; leave one of the two out'
+            raise ParameterError(message)
+        num_stages = (schedule if recipe is None else make_schedule(recipe)).num_stages  # type: ignore[union-attr]
+        given = (layers,) if isinstance(layers, int) else tuple(layers)
+        costs = with_layers(costs, layers_of(given, num_stages))
     if recipe is None:
         return Simulation(simulate_schedule(schedule, costs))  # type: ignore[arg-type]
     return Simulation(time_schedule(recipe, costs))

@@ -38,6 +38,13 @@ def test_costs_are_given_as_numbers_texts_or_lists() -> None:
     assert str(report) == command_output("show", "1f1b", "-P", "2", "-M", "3", *args)
 
 
+def test_layers_are_spread_over_the_stages() -> None:
+    report = simulate("1f1b", num_ranks=4, num_microbatches=2, layers=30, forward=1, backward=2)
+    assert str(report) == command_output("show", "1f1b", "-P", "4", "-M", "2", "--layers", "30", "-b", "2")
+    own = Schedule.from_ops("mine", Placement.loop(1), 1, [[Op.parse("0F0"), Op.parse("0B0")]])
+    assert simulate(own, layers=[3]).metrics["elapsed"].value.numerator == 6
+
+
 def test_choices_are_those_of_the_command() -> None:
     report = simulate("gpipe", num_ranks=2, num_microbatches=3, order="lifo", recompute="full", split_backward=True)
     args = ("--order", "lifo", "--recompute", "full", "--split-backward")
@@ -70,8 +77,9 @@ def test_what_cannot_be_is_a_parameter_error() -> None:
         ({"comm": []}, r"-c \(comm\) has 0 values"),
         ({"cost_per": "layer"}, "forward: costs are per rank, op or stage, got 'layer'"),
         ({"link": "wire"}, "--link must be latency, serial or blocking, got 'wire'"),
+        ({"layers": 3, "cost_per": "op"}, "leave one of the two out"),
         ({"recompute": "late"}, "recompute must be full or early, or empty, got 'late'"),
-        ({"costs": Costs(), "backward": 2}, "costs says how long everything takes; leave forward"),
+        ({"costs": Costs(), "backward": 2}, "costs says how long everything takes; leave the times and layers out"),
     ):
         with pytest.raises(ParameterError, match=wanted):
             simulate("1f1b", **sizes, **choice)
