@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
-GIVEN = ("README.md", "costs/eight_stages.toml")
+GIVEN = ("README.md", "costs/eight_stages.toml", "schedules/lost_cooldown.csv")
 """Samples that no command makes."""
 
 

@@ -76,7 +76,7 @@ def test_the_first_screen_shows_a_command() -> None:
     assert README.index("```console") < 1500
 
 
-@pytest.mark.parametrize("name", ["install", "first", "test"])
+@pytest.mark.parametrize("name", ["run", "test"])
 def test_ci_runs_what_readme_says(name: str) -> None:
     assert README.count(f"<!-- {name} -->\n```sh\n") == 1
     assert CI.count(f"    run_readme {name}\n") == 1
@@ -93,3 +93,18 @@ def test_elided_lines_stand_for_any_lines() -> None:
 def test_commands_are_found_in_console_blocks_only() -> None:
     text = "```sh\n$ no\n```\n```console\n$ pptrace a \\\n  b\nout\n$ pptrace c\n```\n"
     assert shown_commands(text) == [Shown("pptrace a   b", ("out",)), Shown("pptrace c", ())]
+
+
+def test_the_python_of_readme_runs_and_gives_what_its_comments_say() -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    names: dict[str, object] = {}
+    told = []
+    for line in code.splitlines():
+        statement, _, comment = line.partition("#")
+        value = re.match(r"\s*(\w+\(.*?\))", comment)
+        if value:
+            told.append((repr(eval(statement, names)), value[1]))
+        else:
+            exec(statement, names)
+    assert told == [("Ratio(numerator=27, denominator=1)", told[0][1])]
+    assert told[0][0] == told[0][1]
