@@ -21,6 +21,11 @@ def printable(text: str, limit: int = 0) -> str:
     return "".join(character if character.isprintable() else _escaped(character) for character in text)
 
 
+def quoted(text: str, limit: int = 40) -> str:
+    """`text` in quotes, in ASCII, at most `limit` characters of it: a cell or a word that is not what it should be."""
+    return ascii(text if len(text) <= limit else text[: limit - 3] + "...")
+
+
 def _escaped(character: str) -> str:
     code = ord(character)
     if character in _SHORT:

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.check.advice import advice_findings
+from pptrace.check.events import GROUPINGS, SENDS, Assumptions
 from pptrace.check.findings import CheckReport, Finding, Place, Verdict, ordered
 from pptrace.check.kinds import ERROR
+from pptrace.check.ledger import Ledger
 from pptrace.check.messages import Messages
 from pptrace.check.program import Program, from_listing, from_schedule
-from pptrace.check.runs import GROUPINGS, SENDS, Assumptions, compute_of, run_program
+from pptrace.check.runs import compute_of, run_program
 from pptrace.check.state import StoredLifetime, lifetime_findings, state_findings
-from pptrace.check.structure import Structure
+from pptrace.check.structure import find_faults
 from pptrace.check.timing import of_slots, of_timeline, timing_findings
 from pptrace.errors import ParameterError
 from pptrace.listing import Listing
@@ -81,16 +83,15 @@ def _checked(
         )
         findings.append(Finding("microbatch-count", Place(), sentence, (), "run every microbatch"))
     sizes = _sizes(program)
-    structure = Structure(program)
-    structure.findings = findings
-    structure.run()
+    ledger = Ledger(program, findings)
+    find_faults(ledger)
     if not any(code >= 0 for code in program.codes):
         return CheckReport(_limited(findings), Verdict(None, "there is nothing to run", ()), sizes)
-    if program.has_messages or structure.message_strays:
-        Messages(structure).run()
+    if program.has_messages or ledger.message_strays:
+        Messages(ledger).run()
     assumed = Assumptions(options.sends, options.grouping, options.tags)
     compute = compute_of(program)
-    verdict = run_program(program, compute, structure.excused, assumed, findings)
+    verdict = run_program(program, compute, ledger.excused, assumed, findings)
     findings += state_findings(
         program,
         buffers=options.buffers,

@@ -129,6 +129,12 @@ KINDS: dict[str, Kind] = {
             "Other stages have a REDUCE, STEP or REDUCE_GRAD at the end of the step, this one has none.",
         ),
         (
+            "not-gathered",
+            "an op of a stage whose weights are not gathered",
+            "Where weights are sharded, UNSHARD gathers those of a stage and RESHARD frees them. Every op of the stage runs "
+            "between the two; PyTorch stops at an op outside of them, and at a second UNSHARD or RESHARD.",
+        ),
+        (
             "odd-pair",
             "an overlapped pair that cannot run as one block",
             "A pair is one forward and one backward of different microbatches or stages; neither may wait for the other.",

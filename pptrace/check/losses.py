@@ -4,45 +4,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pptrace.check.findings import Finding, Place, some_of
+from pptrace.check.findings import some_of
 from pptrace.model import OpKind
 
 if TYPE_CHECKING:
-    from pptrace.check.structure import Structure
+    from pptrace.check.ledger import Ledger
 
 _BACKWARDS = (OpKind.B, OpKind.I, OpKind.W)
 
 
-def find_losses(structure: Structure) -> None:
+def find_losses(ledger: Ledger) -> None:
     """Report the ops that every stage needs and does not have, and excuse them from later checks."""
-    program = structure.program
+    program = ledger.program
     kinds = program.kinds
     stages = [stage for stage in range(program.num_stages) if program.holders[stage] >= 0]
     absent = [stage for stage in range(program.num_stages) if program.holders[stage] < 0]
     if absent:
         numbers = some_of(map(str, absent))
         which = f"stage {numbers}" if len(absent) == 1 else f"stages {numbers}"
-        structure.findings.append(
-            Finding("missing-stage", Place(), f"no rank runs {which}", (), f"add the ops of {which}")
-        )
-        structure.excused.update(
+        first = absent[0]
+        after = f"; stage {first + 1} waits for stage {first} for ever" if first + 1 < program.num_stages else ""
+        ledger.report("missing-stage", None, f"no rank runs {which}{after}", remedy=f"add the ops of {which}")
+        ledger.excused.update(
             program.base(kind, stage) + number for stage in absent for kind in kinds for number in range(program.width)
         )
-    if not kinds & {OpKind.F, *_BACKWARDS} or _nothing_is_lost(structure, kinds):
+    if not kinds & {OpKind.F, *_BACKWARDS} or _nothing_is_lost(ledger, kinds):
         return
     backward = bool(kinds & set(_BACKWARDS))
     lost: dict[int, _Losses] = {}
     for stage in stages:
-        _stage_losses(structure, stage, backward, lost)
+        _stage_losses(ledger, stage, backward, lost)
     for rank, losses in sorted(lost.items()):
-        losses.report(structure, rank)
+        losses.report(ledger, rank)
 
 
-def _nothing_is_lost(structure: Structure, kinds: set[OpKind]) -> bool:
+def _nothing_is_lost(ledger: Ledger, kinds: set[OpKind]) -> bool:
     """The quick answer for the usual case: every place of every kind is filled."""
-    program = structure.program
+    program = ledger.program
     block = program.block
-    full = {kind: -1 not in structure.where[kind * block : (kind + 1) * block] for kind in (OpKind.F, *_BACKWARDS)}
+    full = {kind: -1 not in ledger.where[kind * block : (kind + 1) * block] for kind in (OpKind.F, *_BACKWARDS)}
     if not full[OpKind.F]:
         return False
     if not kinds & set(_BACKWARDS):
@@ -64,83 +64,126 @@ class _Losses:
         self.doubly: list[int] = []  # codes of B beside which there is an I or W
         self.cut = True  # all lost backwards are the last of their rows
 
-    def report(self, structure: Structure, rank: int) -> None:
-        program = structure.program
-
-        def say(code: str, codes: list[int], sentence: str, remedy: str) -> None:
-            names = tuple(str(program.op_of_code(c)) for c in codes)
-            structure.findings.append(Finding(code, Place(rank), sentence.format(some_of(names, 8)), names, remedy))
-            structure.excused.update(codes)
-
+    def report(self, ledger: Ledger, rank: int) -> None:
         tail = self.backwards + self.weight_gradients
         if self.cut and self.backwards and len(tail) > 1:
-            alive = self._alive(structure, tail)
-            structure.cut_ranks.add(rank)
-            say(
+            ledger.cut_ranks.add(rank)
+            _say(
+                ledger,
                 "lost-cooldown",
+                rank,
                 self.microbatches + self.forwards + tail,
-                f"rank {rank} never runs {{}}: the end of its list is cut off, and {_activations(alive)} alive at the end",
+                f"rank {rank} never runs {{}}: the end of its list is cut off, and {_alive(ledger, tail)} alive at the end",
                 "add the ops that are left at the end of the rank's list",
             )
             self.microbatches, self.forwards = [], []
         else:
             if self.backwards:
-                alive = self._alive(structure, self.backwards)
-                say(
+                _say(
+                    ledger,
                     "missing-backward",
+                    rank,
                     self.backwards,
-                    f"rank {rank} never runs {{}}; {_activations(alive)} never released",
+                    f"rank {rank} never runs {{}}; {_alive(ledger, self.backwards)} never released",
                     "add the backward after its forward",
                 )
             if self.weight_gradients:
-                say(
-                    "lost-weight-gradient",
-                    self.weight_gradients,
-                    f"rank {rank} never runs {{}}, though the I is there: the weight gradient is lost",
-                    "add the W after its I, or make the I a full B",
-                )
+                _say(ledger, "lost-weight-gradient", rank, self.weight_gradients, *self._half_words(ledger, rank))
         if self.microbatches:
+            program = ledger.program
             stages = sorted({program.split(code)[1] for code in self.microbatches})
             numbers = {program.split(code)[2] for code in self.microbatches}
             what = f"stage {stages[0]} runs" if len(stages) == 1 else f"stages {some_of(map(str, stages))} run"
-            say(
+            _say(
+                ledger,
                 "microbatch-count",
+                rank,
                 self.microbatches,
                 f"{what} {program.width - len(numbers)} microbatches, the schedule has {program.width}: {{}} and what "
                 "follows never come",
                 "run every microbatch on every stage",
             )
         if self.forwards:
-            say("missing-forward", self.forwards, f"rank {rank} never runs {{}}", "add the forward before its backward")
+            _say(
+                ledger,
+                "missing-forward",
+                rank,
+                self.forwards,
+                f"rank {rank} never runs {{}}",
+                "add the forward before its backward",
+            )
         if self.input_gradients:
-            say(
+            _say(
+                ledger,
                 "weight-gradient-alone",
+                rank,
                 self.input_gradients,
                 f"rank {rank} never runs {{}}, though the W is there",
                 "add the I before its W",
             )
         if self.doubly:
-            say(
+            _say(
+                ledger,
                 "full-and-split-backward",
+                rank,
                 self.doubly,
                 f"rank {rank} runs {{}} and also the I or W of the same microbatch: B is the full backward (I + W)",
                 "leave out the I and W, or make the B an I",
             )
 
-    @staticmethod
-    def _alive(structure: Structure, codes: list[int]) -> int:
-        program = structure.program
-        owners = {program.split(code)[1:] for code in codes}
-        return sum(structure.where[program.base(OpKind.F, stage) + number] >= 0 for stage, number in owners)
+    def _half_words(self, ledger: Ledger, rank: int) -> tuple[str, str]:
+        """Sentence and remedy of Ws that are lost, in the letters of the file: its B may be the input half."""
+        program = ledger.program
+        halves = (code - program.base(OpKind.W) + program.base(OpKind.I) for code in self.weight_gradients)
+        at = next((ledger.where[code] for code in halves if ledger.where[code] >= 0), -1)
+        written = program.written(at) if at >= 0 else ""
+        remedy = "add the W after its I, or make the I a full B"
+        if "I" in written or not written:
+            return f"rank {rank} never runs {{}}, though the I is there: the weight gradient is lost", remedy
+        half = f"the input half is there (written {written})"
+        sentence = f"rank {rank} never runs {{}}, though {half}: the weight gradient is lost"
+        return sentence, "add the W; or, if every B of the file is a full backward, say --letter-b full"
 
 
-def _activations(count: int) -> str:
+def _say(ledger: Ledger, code: str, rank: int, codes: list[int], sentence: str, remedy: str) -> None:
+    """One finding on ops that a rank never runs; `{}` in the sentence is where they are named."""
+    names = tuple(str(ledger.program.op_of_code(c)) for c in codes)
+    ledger.excused.update(codes)
+    waits = _waits_for_ever(ledger, codes)
+    ledger.report_rank(code, rank, sentence.format(some_of(names, 8)) + waits, ops=names, remedy=remedy)
+
+
+def _waits_for_ever(ledger: Ledger, codes: list[int]) -> str:
+    """Which op on another stage waits for the first of the lost ops, as the end of a sentence."""
+    program = ledger.program
+    for code in codes:
+        kind, stage, number = program.split(code)
+        if kind is OpKind.F and stage + 1 < program.num_stages:
+            users = [program.base(OpKind.F, stage + 1) + number]
+        elif kind in (OpKind.B, OpKind.I) and stage > 0:
+            users = [program.base(user, stage - 1) + number for user in (OpKind.B, OpKind.I)]
+        else:
+            continue
+        for user in users:
+            at = ledger.where[user]
+            if at >= 0 and ledger.where[code] < 0:
+                return (
+                    f"; {program.text(at)} of rank {program.rank_at(at)} waits for {program.op_of_code(code)} for ever"
+                )
+    return ""
+
+
+def _alive(ledger: Ledger, codes: list[int]) -> str:
+    """How many activations the lost ops would have released, with its verb."""
+    program = ledger.program
+    owners = {program.split(code)[1:] for code in codes}
+    count = sum(ledger.where[program.base(OpKind.F, stage) + number] >= 0 for stage, number in owners)
     return "1 activation is" if count == 1 else f"{count} activations are"
 
 
-def _stage_losses(structure: Structure, stage: int, backward: bool, lost: dict[int, _Losses]) -> None:
-    program, excused = structure.program, structure.excused
-    f, b, i, w = (structure.row(kind, stage) for kind in (OpKind.F, *_BACKWARDS))
+def _stage_losses(ledger: Ledger, stage: int, backward: bool, lost: dict[int, _Losses]) -> None:
+    program, excused = ledger.program, ledger.excused
+    f, b, i, w = (ledger.row(kind, stage) for kind in (OpKind.F, *_BACKWARDS))
     at_f, at_b, at_i, at_w = (program.base(kind, stage) for kind in (OpKind.F, *_BACKWARDS))
     splits = max(i) >= 0 or max(w) >= 0
     whole = max(b) >= 0 or not splits  # a lost backward of a stage that has both sorts is called B

@@ -15,8 +15,8 @@ from pptrace.check.program import GONE
 from pptrace.model import MESSAGE_KINDS, OpKind
 
 if TYPE_CHECKING:
+    from pptrace.check.ledger import Ledger
     from pptrace.check.program import Program
-    from pptrace.check.structure import Structure
 
 
 class Lane(NamedTuple):
@@ -65,9 +65,9 @@ def lanes(program: Program) -> list[Lane]:
 class Messages:
     """The message findings of a program that has sends and receives."""
 
-    def __init__(self, structure: Structure) -> None:
-        self.structure = structure
-        self.program = structure.program
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.program = ledger.program
         self.where: list[int] = []
 
     def run(self) -> None:
@@ -110,8 +110,8 @@ class Messages:
             names = tuple(program.text(position) for position in positions)
             self._say("message-without-peer", positions[0], f"{some_of(names)}: {self._why_closed(kind, stage)}", names)
             for position in positions:
-                self.structure.take_out(position)
-        return [position for position in self.structure.message_strays if self._has_lane(position, open_rows)]
+                self.ledger.take_out(position)
+        return [position for position in self.ledger.message_strays if self._has_lane(position, open_rows)]
 
     def _has_lane(self, position: int, open_rows: set[tuple[OpKind, int]]) -> bool:
         """Whether a message with a wrong number is of a row that has messages; if not, that is its fault."""
@@ -146,7 +146,7 @@ class Messages:
                 continue
             base = program.base(op.kind, op.stage) + op.step * program.num_microbatches
             found = self.where[base : base + program.num_microbatches]
-            absent = [n for n, at in enumerate(found) if at < 0 and base + n not in self.structure.excused]
+            absent = [n for n, at in enumerate(found) if at < 0 and base + n not in self.ledger.excused]
             text = program.text(position)
             if absent and len(absent) < program.num_microbatches:
                 name = str(program.op_of_code(base + absent[0]))
@@ -154,7 +154,7 @@ class Messages:
                 second = f"{text} {how} and {name} never"
                 self._say("misnumbered-message", position, second, (text, name), f"one of them is probably {name}")
                 excused = {base + absent[0], code}
-                self.structure.excused |= excused | {peer_code(program, c) for c in excused if c >= 0}
+                self.ledger.excused |= excused | {peer_code(program, c) for c in excused if c >= 0}
                 program.codes[position] = base + absent[0]
                 self.where[base + absent[0]] = position
             elif code >= 0:
@@ -179,7 +179,7 @@ class Messages:
 
     def _lane(self, lane: Lane) -> None:
         """Say what is wrong on one lane; the same fault of several microbatches is one finding."""
-        program, excused = self.program, frozenset(self.structure.excused)
+        program, excused = self.program, frozenset(self.ledger.excused)
         made, sent = self._ops(lane.sender, lane.forward), self._row(lane.send, lane.sender)
         taken, used = self._row(lane.receive, lane.receiver), self._ops(lane.receiver, lane.forward)
         at_send, at_receive = program.base(lane.send, lane.sender), program.base(lane.receive, lane.receiver)
@@ -196,7 +196,7 @@ class Messages:
                 end = f"; {send_name} is sent and never taken" if send >= 0 else f", and there is no {send_name}"
                 sentence = f"{program.text(user)} runs without a {short}{end}"
                 faults.setdefault("missing-receive", []).append((user, sentence, receive_name))
-            elif send < 0 and program.rank_at(maker) in self.structure.cut_ranks:
+            elif send < 0 and program.rank_at(maker) in self.ledger.cut_ranks:
                 continue
             elif send < 0 and receive >= 0 and maker >= 0:
                 sentence = f"{receive_name} waits for {send_name}, which nobody sends"
@@ -219,7 +219,7 @@ class Messages:
             more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
             names = tuple(name for _, _, name in found)
             self._say(code, position, sentence + more, names, _REMEDIES[code].format(names[0]))
-            self.structure.excused |= self._codes_of(lane, found)
+            self.ledger.excused |= self._codes_of(lane, found)
 
     def _codes_of(self, lane: Lane, found: list[tuple[int, str, str]]) -> set[int]:
         """The codes of both ends of the messages that faults speak about."""
@@ -236,7 +236,7 @@ class Messages:
         return max(held)[1] if held else -1
 
     def _say(self, code: str, position: int, sentence: str, ops: tuple[str, ...], remedy: str = "") -> None:
-        self.structure.findings.append(Finding(code, self.program.place(position), sentence, ops, remedy))
+        self.ledger.findings.append(Finding(code, self.program.place(position), sentence, ops, remedy))
 
 
 _REMEDIES = {

@@ -11,8 +11,8 @@ from pptrace.check.program import GONE
 from pptrace.model import OpKind
 
 if TYPE_CHECKING:
+    from pptrace.check.ledger import Ledger
     from pptrace.check.program import Program
-    from pptrace.check.structure import Structure
 
 PLURALS = {
     OpKind.F: "forwards",
@@ -25,7 +25,41 @@ PLURALS = {
 
 def range_remedy(program: Program) -> str:
     """What to do about a microbatch number that is out of range."""
-    return f"the schedule has {program.num_microbatches} microbatches; a short warm-up is min(M, ...) forwards long"
+    num = program.num_microbatches
+    return (
+        f"most stages run {num} microbatches: leave it out, or run that microbatch on every stage; a warm-up is at most "
+        f"M = {num} forwards long"
+    )
+
+
+def counted_from_one(ledger: Ledger) -> None:
+    """Say that a program's stages and microbatches are numbered from 1, as some textbooks do."""
+    program = ledger.program
+    stages, num = program.num_stages, program.num_microbatches
+    sentence = (
+        f"the stages are numbered 1..{stages} and the microbatches 1..{num}; here they are numbered 0..{stages - 1} and "
+        f"0..{num - 1}"
+    )
+    ledger.report(
+        "misnumbered", 0, sentence, remedy="subtract 1 from every stage and microbatch; below, it has been done"
+    )
+
+
+def doubled(ledger: Ledger, position: int, first: int) -> None:
+    """Report an op that occurs twice, at `first` and `position`, and take the less likely one out."""
+    program = ledger.program
+    if likelier(program, first, position, program.codes[first] % program.num_microbatches) == position:
+        first, position = position, first
+        ledger.where[program.codes[first]] = first
+    ledger.report(
+        "doubled-op",
+        position,
+        f"{program.text(position)} occurs twice: here and at position {program.place(first).position} of rank "
+        f"{program.rank_at(first)}",
+        ops=(program.text(position),),
+        remedy="leave one of them out",
+    )
+    ledger.take_out(position)
 
 
 def likelier(program: Program, one: int, other: int, number: int) -> int:
@@ -48,9 +82,9 @@ def likelier(program: Program, one: int, other: int, number: int) -> int:
 class Numbering:
     """The findings on compute ops whose numbers are doubled or out of range."""
 
-    def __init__(self, structure: Structure) -> None:
-        self.structure = structure
-        self.program = structure.program
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.program = ledger.program
 
     def run(self, strays: list[int]) -> None:
         """Doubled and out-of-range numbers, each beside what is missing in the same row of (kind, stage)."""
@@ -81,7 +115,7 @@ class Numbering:
         base = program.base(kind, stage) + step * program.num_microbatches
         rivals = {OpKind.B: (OpKind.I, OpKind.W), OpKind.I: (OpKind.B,), OpKind.W: (OpKind.B,)}.get(kind, ())
         rows = [program.base(other, stage) + step * program.num_microbatches for other in (kind, *rivals)]
-        where, excused = self.structure.where, self.structure.excused
+        where, excused = self.ledger.where, self.ledger.excused
         return [
             n
             for n in range(program.num_microbatches)
@@ -119,22 +153,26 @@ class Numbering:
         rows = {code // program.width for code in program.codes if code >= 0 and code < program.base(OpKind.REDUCE)}
         if len(everywhere) == 1 and shifted >= len(rows) > 1 and program.num_steps == 1:
             (shift,) = everywhere
-            self.structure.report(
+            self.ledger.report(
                 "misnumbered",
                 next(iter(shifts.values()))[0][1][0],
                 f"every rank numbers its microbatches {shift}..{num - 1 + shift}; they are numbered 0..{num - 1}",
                 remedy=f"subtract {shift} from every number",
             )
         else:
+            together: dict[tuple[int, int], tuple[list[str], list[int]]] = {}
             for (rank, kind, shift), members in shifts.items():
-                positions = [position for _, group in members for position in group]
-                self.structure.report(
+                kinds, positions = together.setdefault((rank, shift), ([], []))
+                kinds.append(PLURALS[kind])
+                positions += [position for _, group in members for position in group]
+            for (rank, shift), (kinds, positions) in together.items():
+                what = " and ".join(kinds)
+                self.ledger.report(
                     "misnumbered",
                     min(positions),
-                    f"rank {rank} numbers its {PLURALS[kind]} {shift}..{num - 1 + shift}; microbatches are numbered "
-                    f"0..{num - 1}",
+                    f"rank {rank} numbers its {what} {shift}..{num - 1 + shift}; microbatches are numbered 0..{num - 1}",
                     ops=tuple(program.text(position) for position in positions),
-                    remedy=f"subtract {shift} from the numbers of its {PLURALS[kind]}",
+                    remedy=f"subtract {shift} from the numbers of its {what}",
                 )
         for (rank, _, shift), members in shifts.items():
             first, last = program.rank_starts[rank : rank + 2]
@@ -155,29 +193,29 @@ class Numbering:
             number = code - base if code >= 0 else None
             if not missing:
                 if number is not None:
-                    self.structure.doubled(position, self.structure.where[code])
+                    doubled(self.ledger, position, self.ledger.where[code])
                 else:
                     self._out_of_range(position)
                 continue
             absent = missing.pop(0)
             name = str(program.op_of_code(base + absent))
-            wrong = likelier(program, position, self.structure.where[code], absent) if number is not None else position
+            wrong = likelier(program, position, self.ledger.where[code], absent) if number is not None else position
             text = program.text(wrong)
             fault = (
                 f"{text} occurs twice and {name} never"
                 if number is not None
                 else f"{text} is out of range (0..{program.num_microbatches - 1}) and {name} never occurs"
             )
-            self.structure.report("misnumbered", wrong, fault, ops=(text, name), remedy=f"this one is probably {name}")
+            self.ledger.report("misnumbered", wrong, fault, ops=(text, name), remedy=f"this one is probably {name}")
             program.codes[wrong] = base + absent
-            self.structure.excused.add(base + absent)
+            self.ledger.excused.add(base + absent)
             if number is not None:
-                self.structure.excused.add(code)
+                self.ledger.excused.add(code)
 
     def _out_of_range(self, position: int) -> None:
         program = self.program
         op = program.flat[position]
-        self.structure.report(
+        self.ledger.report(
             "microbatch-range",
             position,
             f"{program.text(position)}: microbatch {op.microbatch if op else '?'} is not one of "

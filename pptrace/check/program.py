@@ -34,6 +34,7 @@ class Program:
     GONE. `pairs` holds the first position of every overlapped pair. `holders[s]` is the rank that holds stage s, -1 where
     nobody does; with `bidirectional`, `holders[S + s]` is the one of the copy that goes up. `flat` holds the ops of a
     listing by position (None and an entry of `texts` where a cell is no op), `slots` their columns where those are time steps.
+    `from_one`: the listing counts stages and microbatches from 1; ops are kept counted from 0.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Program:
         self.texts = texts or {}
         self.flat: list[Op | None] = []
         self.slots: list[int] = []
+        self.from_one = False
         self.asynchronous = False
         self.name = ""
         self.options: dict[str, str | int] = {}
@@ -74,7 +76,11 @@ class Program:
     @property
     def kinds(self) -> set[OpKind]:
         """The kinds of op that occur (among ops that have a code)."""
-        return {OpKind(row // self.num_stages) for row in set(map(self.width.__rfloordiv__, self.codes)) if row >= 0}
+        return {OpKind(row // self.num_stages) for row in self.rows_of_codes()}
+
+    def rows_of_codes(self) -> set[int]:
+        """Which (kind, stage) occur, as kind * S + stage."""
+        return {row for row in set(map(self.width.__rfloordiv__, self.codes)) if row >= 0}
 
     @property
     def has_messages(self) -> bool:
@@ -103,6 +109,14 @@ class Program:
         op = self.flat[position] if self.flat else None
         return str(op or self.op_of_code(self.codes[position]))
 
+    def written(self, position: int) -> str:
+        """The text of a listing's cell, where it is one op in ASCII; else ""."""
+        place = self.place(position)
+        if self.rows is None or place.rank is None or place.position is None:
+            return ""
+        cell = self.rows[place.rank][place.position]
+        return cell.text if len(cell.ops) == 1 and cell.text.isascii() and cell.text.isalnum() else ""
+
     def rank_at(self, position: int) -> int:
         return bisect_right(self.rank_starts, position) - 1
 
@@ -113,6 +127,11 @@ class Program:
         index = position - first - (bisect_right(self._seconds, position) - bisect_right(self._seconds, first - 1))
         cell = self.rows[rank][index] if self.rows is not None else None
         return Place(rank, index, cell.line if cell else 0, cell.column if cell else 0)
+
+    def rank_place(self, rank: int) -> Place:
+        """Where the list of a rank stands: the line that it is all of, where it is."""
+        row = self.rows[rank] if self.rows is not None and rank < len(self.rows) else ()
+        return Place(rank, line=row[0].line if row and row[0].line == row[-1].line else 0)
 
     def holder(self, stage: int, number: int) -> int:
         """The rank that holds (stage, step * M + microbatch)."""
@@ -206,6 +225,10 @@ def from_listing(listing: Listing, wanted: int | None = None) -> Program:
                 ops.extend(cell.ops or (None,))
         starts.append(len(ops))
     known = [op for op in ops if op is not None] if texts else ops
+    from_one = _counts_from_one(known)
+    if from_one:
+        ops = [None if op is None else _less_one(op) for op in ops]
+        known = [op for op in ops if op is not None]
     sizes, codes = likely_sizes(known, wanted)  # type: ignore[arg-type]
     if codes is None or texts:
         codes = [_code(op, sizes) for op in ops]
@@ -219,6 +242,7 @@ def from_listing(listing: Listing, wanted: int | None = None) -> Program:
         texts=texts,
     )
     program.flat = ops
+    program.from_one = from_one
     program.name = listing.source
     if listing.slots:
         program.slots = [
@@ -229,6 +253,19 @@ def from_listing(listing: Listing, wanted: int | None = None) -> Program:
         ]
     _infer_holders(program)
     return program
+
+
+def _counts_from_one(ops: Sequence[Op | None]) -> bool:
+    """Whether nothing has stage 0 and nothing microbatch 0: both are counted from 1."""
+    known = [op for op in ops if op is not None]
+    return (
+        min(map(itemgetter(0), known), default=0) == 1
+        and min((op.microbatch for op in known if op.microbatch is not None), default=0) == 1
+    )
+
+
+def _less_one(op: Op) -> Op:
+    return op._replace(stage=op.stage - 1, microbatch=None if op.microbatch is None else op.microbatch - 1)
 
 
 def _code(op: Op | None, sizes: tuple[int, int, int]) -> int:

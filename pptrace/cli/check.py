@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from pptrace.check.checker import CheckOptions, check
+from pptrace.check.events import GROUPINGS, SENDS
 from pptrace.check.findings import CheckReport, Finding, Place, ordered
 from pptrace.check.kinds import KINDS
-from pptrace.check.runs import GROUPINGS, SENDS
 from pptrace.cli.costs import costs_of
 from pptrace.cli.errors import BAD_ANSWER, FINE
 from pptrace.cli.options import (

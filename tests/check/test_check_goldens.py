@@ -81,8 +81,8 @@ def test_the_listing_that_hung_on_two_nodes():
     assert finding.code == "message-deadlock"
     assert finding.next_ops == ((0, "0SEND_F1"), (1, "1SEND_F0"))
     assert finding.waits == (
-        "rank 0: 0SEND_F1 waits for 1RECV_F1 of rank 1",
-        "rank 1: 1SEND_F0 waits for 2RECV_F0 of rank 0",
+        "rank 0: 0SEND_F1 waits for 1RECV_F1 of rank 1, which comes after 1SEND_F0",
+        "rank 1: 1SEND_F0 waits for 2RECV_F0 of rank 0, which comes after 0SEND_F1",
     )
     assert (report.verdict.runs, report.verdict.sentence) == (False, "stuck under these assumptions")
     assert (checked(DEADLOCK).findings, checked(DEADLOCK).verdict.runs) == ((), True)

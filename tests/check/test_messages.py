@@ -27,8 +27,8 @@ def test_two_ranks_that_send_and_then_receive():
     assert finding.code == "message-deadlock"
     assert finding.next_ops == ((0, "0SEND_F1"), (1, "1SEND_B0"))
     assert finding.waits == (
-        "rank 0: 0SEND_F1 waits for 1RECV_F1 of rank 1",
-        "rank 1: 1SEND_B0 waits for 0RECV_B0 of rank 0",
+        "rank 0: 0SEND_F1 waits for 1RECV_F1 of rank 1, which comes after 1SEND_B0",
+        "rank 1: 1SEND_B0 waits for 0RECV_B0 of rank 0, which comes after 0SEND_F1",
     )
     assert "batch" in finding.remedy
     assert codes(CROSSED, sends="rendezvous", grouping="batched") == []
@@ -146,3 +146,25 @@ def test_receives_that_cross_deadlock_even_with_buffered_sends():
     """
     finding = only(text)
     assert (finding.code, finding.next_ops) == ("message-deadlock", ((0, "0RECV_B1"), (1, "1RECV_F1")))
+
+
+def test_the_remedy_of_a_deadlock_names_a_move_after_which_all_come_to_their_end():
+    """Rank 0 keeps F1 back until it has B0, for which rank 1, that runs F1 before B0, waits."""
+    finding = only("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1")
+    assert (finding.code, finding.waits) == (
+        "order-deadlock",
+        (
+            "rank 0: 0B0 waits for 1B0 of rank 1, which comes after 1F1",
+            "rank 1: 1F1 waits for 0F1 of rank 0, which comes after 0B0",
+        ),
+    )
+    assert finding.remedy == "on rank 0, put 0F1 before 0B0: then every rank comes to its end"
+    assert codes("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1") == []
+
+
+def test_a_send_kept_back_is_told_where_to_go():
+    text = edited("0SEND_F1,0RECV_B0,0B0,0RECV_B1", "0RECV_B0,0B0,0SEND_F1,0RECV_B1")
+    assert codes(text) == []
+    finding = only(text.replace("1B0,1SEND_B0,1RECV_F1,1F1", "1RECV_F1,1F1,1B0,1SEND_B0"))
+    assert finding.next_ops == ((0, "0RECV_B0"), (1, "1RECV_F1"))
+    assert finding.remedy.startswith("on rank 0, put 0SEND_F1 before 0RECV_B0: then every rank comes to its end")

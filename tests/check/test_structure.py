@@ -31,13 +31,19 @@ def test_a_right_schedule_has_no_findings():
 @pytest.mark.parametrize(
     ("cell", "code", "sentence"),
     [
-        ("0F2", "missing-forward", "rank 0 never runs 0F2"),
-        ("1B1", "missing-backward", "rank 1 never runs 1B1; 1 activation is never released"),
+        ("0F2", "missing-forward", "rank 0 never runs 0F2; 1F2 of rank 1 waits for 0F2 for ever"),
+        ("0B3", "missing-backward", "rank 0 never runs 0B3; 1 activation is never released"),
+        (
+            "1B1",
+            "missing-backward",
+            "rank 1 never runs 1B1; 1 activation is never released; 0B1 of rank 0 waits for 1B1 for ever",
+        ),
     ],
 )
 def test_a_missing_op(cell, code, sentence):
     finding = only(without(TWO_RANKS, cell))
     assert (finding.code, finding.sentence, finding.ops) == (code, sentence, (cell,))
+    assert (finding.place.rank, finding.place.line) == (int(cell[0]), int(cell[0]) + 1)
 
 
 def test_three_cooldown_backwards_cut_off():
@@ -141,7 +147,9 @@ def test_a_stage_on_two_ranks():
 
 
 def test_a_stage_that_nobody_runs():
-    assert ("missing-stage", "no rank runs stage 1") in told("0F0,0B0,0F1,0B1\n2F0,2B0,2F1,2B1")
+    assert ("missing-stage", "no rank runs stage 1; stage 2 waits for stage 1 for ever") in told(
+        "0F0,0B0,0F1,0B1\n2F0,2B0,2F1,2B1"
+    )
 
 
 def test_a_stage_number_far_beyond_the_others():
