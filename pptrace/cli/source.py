@@ -183,6 +183,13 @@ def load_run(paths: list[str], label: str, options: ScheduleOptions) -> Loaded:
     """The run whose ranks wrote the files `paths`, one each. Raises as `load` does."""
     from pptrace import formats  # noqa: PLC0415  (a registered name reads nothing)
 
+    for path in paths:
+        if path != "-" and not is_path(path):
+            message = (
+                f"{printable(path, 60)} is no file; several inputs are the traces of one run's ranks, "
+                "of schedules take one at a time"
+            )
+            raise ParameterError(message)
     _require_no_sizes(label, options)
     files = ((printable(path, 200), read_file(path)) for path in paths)  # one at a time in memory
     return _read(formats.read_files(files, options.from_format, **_reading(options)), label, options)

@@ -192,6 +192,9 @@ def test_several_files_are_one_run_of_profiler_traces(tmp_path: Path) -> None:
     assert run("trace", "1f1b", "-P", "2", "-M", "2", "-o", str(trace)).exit_code == 0
     said = refusal("convert", profile, str(trace), "--to", "json")
     assert said == f"{trace}: is json; several files are one run where they are profiler traces of its ranks"
+    assert refusal("convert", profile, "1f1b", "-P", "2", "--to", "json").startswith(
+        "1f1b is no file; several inputs are "
+    )
     own = tmp_path / "b.chrome.json"
     assert run("convert", str(trace), "-o", str(own)).exit_code == 0
     assert "holds all ranks; give it alone" in refusal("convert", profile, str(own), "--to", "json")
