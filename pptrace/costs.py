@@ -144,7 +144,7 @@ def check_costs(costs: Costs, placement: Placement, num_microbatches: int) -> No
             _check_sizes(name, given_size, placement)
     if costs.sizes and costs.sizes.after_input and not costs.sizes.activation:
         _refuse("--after-input-bytes is what I leaves of --activation-bytes; give both")
-    for stage, rank in _stage_ranks(placement):
+    for stage, rank in _distinct_stages(costs, placement):
         full = costs.backward.of_op(placement, stage, rank)
         half = costs.weight_grad.of_op(placement, stage, rank)
         if half >= full:
@@ -196,6 +196,17 @@ def _refuse(message: str) -> None:
 def _count(number: int, noun: str) -> str:
     plural = {"microbatch": "microbatches"}.get(noun, noun + "s")
     return f"{number} {noun if number == 1 else plural}"
+
+
+def _distinct_stages(costs: Costs, placement: Placement) -> Iterator[tuple[int, int]]:
+    """Every (stage, rank) whose times can differ; where all ranks are alike, one for each number of stages on a rank."""
+    alike = len(costs.backward.numbers) == len(costs.weight_grad.numbers) == 1
+    seen = set()
+    for stage, rank in _stage_ranks(placement):
+        shared = placement.stages_per_rank(rank)
+        if not alike or shared not in seen:
+            yield stage, rank
+        seen.add(shared)
 
 
 def _stage_ranks(placement: Placement) -> Iterator[tuple[int, int]]:
