@@ -95,7 +95,7 @@ class Program(click.Group):
         """Run one command line and leave with its exit code (return it where not `standalone_mode`)."""
         if args is None:  # a process of our own, short and with hardly a cycle: collecting would only cost time
             gc.disable()
-        given = list(sys.argv[1:] if args is None else args)
+        given = list(sys.argv[1:] if args is None else args) or ["--help"]
         if "_PPTRACE_COMPLETE" in os.environ:
             self._main_shell_completion(extra, "pptrace", "_PPTRACE_COMPLETE")
 

@@ -160,6 +160,34 @@ CHOICES = {
 """Fields that take one of a few words."""
 
 
+def complete_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """For the shell: names of files, which it finds itself."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415  (only in a shell's completion)
+
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_input_format(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: formats that are read."""
+    from pptrace.formats import FORMATS  # noqa: PLC0415  (only in a shell's completion)
+
+    return [name for name, format_ in FORMATS.items() if format_.reads and name.startswith(incomplete)]
+
+
+def complete_output_format(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: formats that are written."""
+    from pptrace.formats import FORMATS  # noqa: PLC0415  (only in a shell's completion)
+
+    return [name for name, format_ in FORMATS.items() if format_.writes and name.startswith(incomplete)]
+
+
+def complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: names of schedules."""
+    from pptrace.schedules.registry import REGISTRY  # noqa: PLC0415  (only in a shell's completion)
+
+    return [name for name in REGISTRY if name.startswith(incomplete)]
+
+
 def _count(flags: tuple[str, ...], help_text: str, field: str) -> Callable[[Any], Any]:
     what = f"{flags[0]} ({flags[1].lstrip('-')})" if len(flags) > 1 else flags[0]
 
@@ -170,7 +198,8 @@ def _count(flags: tuple[str, ...], help_text: str, field: str) -> Callable[[Any]
 
 
 def _text(flags: tuple[str, ...], help_text: str, field: str, metavar: str = "TIME") -> Callable[[Any], Any]:
-    return click.option(*flags, field, metavar=metavar, help=help_text)
+    complete = complete_file if metavar == "FILE" else None
+    return click.option(*flags, field, metavar=metavar, help=help_text, shell_complete=complete)
 
 
 def _choice(flag: str, help_text: str, field: str) -> Callable[[Any], Any]:
@@ -239,7 +268,13 @@ _SCHEDULE_OPTIONS = (
     _text(("--gradient-bytes",), "Gradients of one rank.", "gradient_bytes", "SIZE"),
     _text(("--optimizer-bytes",), "Optimizer states of one rank.", "optimizer_bytes", "SIZE"),
     _count(("--max-ops",), "Refuse schedules with more ops than this; default 2 million.", "max_ops"),
-    click.option("--from", "from_format", metavar="FORMAT", help="Format of the input; default: by suffix or content."),
+    click.option(
+        "--from",
+        "from_format",
+        metavar="FORMAT",
+        help="Format of the input; default: by suffix or content.",
+        shell_complete=complete_input_format,
+    ),
     _choice("--letter-b", "What B means in a schedule file: the full backward, or the input half.", "letter_b"),
 )
 
@@ -259,13 +294,8 @@ def schedule_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def complete_source(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Schedule names for the shell, and files."""
-    from click.shell_completion import CompletionItem  # noqa: PLC0415  (only in a shell's completion)
-
-    from pptrace.schedules.registry import REGISTRY  # noqa: PLC0415
-
-    found = [CompletionItem(name) for name in REGISTRY if name.startswith(incomplete)]
-    return found or [CompletionItem(incomplete, type="file")]
+    """For the shell: names of schedules, else of files."""
+    return complete_name(ctx, param, incomplete) or complete_file(ctx, param, incomplete)
 
 
 def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -275,15 +305,27 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
+def output_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """-o/--output: `output`."""
+    decorated: Callable[..., Any] = click.option(
+        "-o", "--output", metavar="FILE", help="Write to FILE; - is stdout.", shell_complete=complete_file
+    )(function)
+    return decorated
+
+
 def output_options(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """-t/--to (one of `formats`, or any text where none are named) and -o/--output: `to` and `output`."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         kind = click.Choice(formats) if formats else None
-        function = click.option("-o", "--output", metavar="FILE", help="Write to FILE; - is stdout.")(function)
         return click.option(
-            "-t", "--to", type=kind, metavar=None if formats else "FORMAT", help="Format; default: by the suffix of -o."
-        )(function)
+            "-t",
+            "--to",
+            type=kind,
+            metavar=None if formats else "FORMAT",
+            help="Format; default: by the suffix of -o.",
+            shell_complete=None if formats else complete_output_format,
+        )(output_option(function))
 
     return decorate
 

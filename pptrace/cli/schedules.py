@@ -7,7 +7,7 @@ import os
 
 import click
 
-from pptrace.cli.options import common_options, output_options
+from pptrace.cli.options import common_options, complete_name, output_options
 from pptrace.cli.output import deliver
 from pptrace.schedules.registry import Entry, entry, names
 
@@ -25,7 +25,7 @@ SUFFIXES = {".json": "json", ".md": "md", ".markdown": "md"}
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_name)
 @output_options(*FORMATS)
 @common_options
 def command(name: str | None, to: str | None, output: str | None) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from pptrace.cli.options import common_options
+from pptrace.cli.options import common_options, output_option
 from pptrace.cli.output import deliver
 from pptrace.formats import schema
 
 
 @click.command()
 @click.option("--lines", is_flag=True, help="The schema of one line of JSON Lines (a header or an event).")
-@click.option("-o", "--output", metavar="FILE", help="Write to FILE; - is stdout.")
+@output_option
 @common_options
 def command(lines: bool, output: str | None) -> None:
     """Print the JSON Schema (2020-12) of the trace that pptrace writes and reads.

@@ -43,7 +43,13 @@ NOT_TEXT = (".csv", ".pdf", ".png", ".jpg", ".ps", ".eps")
 @click.option("--only-ranks", metavar="LIST", help="Only these ranks, for example 0,3-5.")
 @click.option("--compact", is_flag=True, help="One character per column, without microbatch numbers.")
 @click.option("--one-based", is_flag=True, help="Count stages and microbatches from 1.")
-@click.option("--section", multiple=True, metavar="NAME", help=f"Only this part (repeatable): {', '.join(SECTIONS)}.")
+@click.option(
+    "--section",
+    multiple=True,
+    metavar="NAME",
+    help=f"Only this part (repeatable): {', '.join(SECTIONS)}.",
+    shell_complete=lambda ctx, param, incomplete: [name for name in SECTIONS if name.startswith(incomplete)],
+)
 @click.option("--prove", "proving", is_flag=True, help="Add the verdict of `pptrace prove`; exit 1 where it is bad.")
 @figure_options
 @output_options(*WRITES)

@@ -145,16 +145,13 @@ def names() -> list[str]:
 def entry(name: str) -> Entry:
     """The entry of a registered name; `ParameterError` with the nearest name otherwise."""
     if name not in REGISTRY:
-        message = f"no schedule is called {name[:60]!r}{_suggestion(name)}; `pptrace schedules` lists them"
+        near = nearest(name, names())
+        hint = f"did you mean {near}?" if near else "`pptrace schedules` lists the names"
+        message = f"no schedule is called {name[:60]!r}; {hint}"
         raise ParameterError(message)
     module = import_module(f"pptrace.schedules.{REGISTRY[name]}")
     found: Entry = module.ENTRIES[name]
     return found
-
-
-def _suggestion(name: str) -> str:
-    near = nearest(name, names())
-    return f"; did you mean {near}?" if near else ""
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:

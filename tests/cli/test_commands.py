@@ -39,6 +39,7 @@ def test_the_list_of_commands_and_the_version() -> None:
     listed = answer("--help")
     assert all(f"  {name} " in listed for name in COMMANDS)
     assert answer("--version") == f"pptrace {__version__}\n"
+    assert answer() == listed
 
 
 def fresh(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -79,11 +80,29 @@ def test_python_dash_m_is_the_command() -> None:
         ("pptrace show zb-h", "2", ["zb-h1", "zb-h2"]),
         ("pptrace show 1f1b --split", "3", ["--split-backward"]),
         ("pptrace show 1f1b --link s", "4", ["serial"]),
+        ("pptrace show 1f1b --section me", "4", ["metrics"]),
+        ("pptrace schedules zb-h", "2", ["zb-h1", "zb-h2"]),
+        ("pptrace convert x.csv --to torch-", "4", ["torch-compute", "torch-comms"]),
+        ("pptrace convert x --from j", "4", ["json", "jsonl"]),
     ],
 )
 def test_a_shell_completes_commands_schedules_and_options(words: str, at: str, wanted: list[str]) -> None:
     done = fresh("-m", "pptrace", _PPTRACE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=at)
     assert [line.partition(",")[2] for line in done.stdout.splitlines()] == wanted
+
+
+@pytest.mark.parametrize("words", ["pptrace show ./x", "pptrace show 1f1b --costs x", "pptrace trace 1f1b -o x"])
+def test_a_shell_completes_files(words: str) -> None:
+    at = str(len(words.split()) - 1)
+    done = fresh("-m", "pptrace", _PPTRACE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=at)
+    assert done.stdout == f"file,{words.split()[-1]}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_completion(shell: str) -> None:
+    done = fresh("-m", "pptrace", _PPTRACE_COMPLETE=f"{shell}_source")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "_PPTRACE_COMPLETE" in done.stdout
 
 
 def test_completing_a_schedule_name_imports_no_schedule() -> None:

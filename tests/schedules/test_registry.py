@@ -37,13 +37,11 @@ def test_the_nearest_name(typed: str, meant: str) -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    assert refused("gpip", Params(2, 2)) == (
-        "no schedule is called 'gpip'; did you mean gpipe?; `pptrace schedules` lists them"
-    )
+    assert refused("gpip", Params(2, 2)) == ("no schedule is called 'gpip'; did you mean gpipe?")
 
 
 def test_a_name_like_nothing_gets_no_guess() -> None:
-    assert refused("qqqqqqqq", Params(2, 2)) == "no schedule is called 'qqqqqqqq'; `pptrace schedules` lists them"
+    assert refused("qqqqqqqq", Params(2, 2)) == "no schedule is called 'qqqqqqqq'; `pptrace schedules` lists the names"
 
 
 def test_a_hostile_name_is_cut_and_escaped() -> None:
