@@ -54,6 +54,8 @@ def run_and_report(run: Callable[[], object]) -> int:
 
 def say(kind: str, message: str) -> None:
     """One line `kind: message` on stderr, whatever the message is made of; lost where nobody can read stderr."""
+    if sys.stderr is None:  # closed by whoever started us; print() would take stdout instead
+        return
     with contextlib.suppress(OSError, ValueError):
         print(f"{kind}: {printable(message)}", file=sys.stderr, flush=True)  # noqa: T201
 

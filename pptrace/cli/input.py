@@ -58,7 +58,10 @@ def read_file(path: str) -> bytes:
     with open(path, "rb") as stream:
         if stat.S_ISDIR(os.fstat(stream.fileno()).st_mode):
             raise IsADirectoryError(21, "is a directory", path)
-        return _limited(stream, path)
+        try:
+            return _limited(stream, path)
+        except OSError as error:  # reading knows no name
+            raise OSError(error.errno, error.strerror, path) from None
 
 
 def _limited(stream: BinaryIO, what: str) -> bytes:

@@ -7,6 +7,7 @@ misspelt name. Options that make a schedule belong to names; a file brings its o
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.cli.costs import costs_of, has_layers, sizes_of
@@ -20,7 +21,7 @@ from pptrace.cli.options import (
     parse_count,
 )
 from pptrace.dependencies import require_runnable
-from pptrace.errors import LimitError, ParameterError
+from pptrace.errors import LimitError, ParameterError, ScheduleError
 from pptrace.layers import sizes_of_stages
 from pptrace.model import OpKind
 from pptrace.printable import printable
@@ -29,6 +30,8 @@ from pptrace.schedules.registry import DEFAULT_MAX_OPS, REGISTRY, Params, entry,
 from pptrace.timeline import Timeline, simulate_schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pptrace.analysis.report import Report
     from pptrace.costs import Costs
     from pptrace.formats import Document
@@ -87,7 +90,8 @@ class Loaded:
             elif self.listing is not None:
                 from pptrace.formats.listings import schedule_of  # noqa: PLC0415  (only for files of orders)
 
-                made = schedule_of(self.listing)
+                with self._named_errors():
+                    made = schedule_of(self.listing)
                 self._schedule = made.schedule
                 self.notes = (*self.notes, *(note for note in made.notes if note not in self.notes))
             else:
@@ -119,8 +123,20 @@ class Loaded:
     def timeline(self, *, splits: bool | None = None) -> Timeline:
         """The times: of the file, or computed; computed anew where a cost option is given."""
         if self._timeline is None:
-            self._timeline = self._timed(splits)
+            with self._named_errors():
+                self._timeline = self._timed(splits)
         return self._timeline
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """What is wrong with the order of a file is said with the file's name: there may be several files."""
+        try:
+            yield
+        except ScheduleError as error:
+            if self.document is None or str(error).startswith(self.label):
+                raise
+            message = f"{self.label}: {error}"
+            raise ScheduleError(message) from None
 
     def _timed(self, splits: bool | None) -> Timeline:
         recorded = self.document.timeline if self.document else None
@@ -313,6 +329,9 @@ def _costs_file(options: ScheduleOptions) -> CostsFile | None:
 
 def _file(path: str, label: str, data: bytes, options: ScheduleOptions, keep_unknown: bool) -> Loaded:
     _require_no_sizes(label, options)
+    if path == "-" == options.costs:
+        message = "standard input holds one file: the schedule or the costs; name the other"
+        raise ParameterError(message)
     from pptrace import formats  # noqa: PLC0415  (a registered name reads nothing)
 
     extra = _reading(options)

@@ -154,7 +154,15 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert refusal("show", str(empty)) == f"{empty}: the input is empty"
     assert refusal("show", "-", stdin="") == "standard input: the input is empty"
     assert "cannot hold a zero byte" in refusal("show", "./a\0b.json")
+    assert refusal("show", "/proc/self/mem") == "/proc/self/mem: Input/output error"
     assert refusal("show", "1f1b", "-M", "2", "--costs", str(missing)) == f"{missing}: No such file or directory"
+
+
+def test_standard_input_is_one_file() -> None:
+    written = answer("trace", *SMALL)
+    wanted = "standard input holds one file: the schedule or the costs; name the other"
+    assert refusal("show", "-", "--costs", "-", stdin=written) == wanted
+    assert "f=3 per op" in answer("show", *SMALL, "--costs", "-", stdin="forward = 3")
 
 
 def test_a_file_of_no_known_kind_is_asked_for_its_format(tmp_path: Path) -> None:
@@ -239,7 +247,7 @@ def _event(found: dict[str, Any], name: str) -> dict[str, Any]:
         (lambda t: t["events"].clear(), "$.schedule.ranks: 2 is more than there are events (0)"),
         (
             lambda t: t["events"].remove(_event(t, "0F1")),
-            "rank 1: 1F1 needs the output of 0F1, which is in no rank's list",
+            "standard input: rank 1: 1F1 needs the output of 0F1, which is in no rank's list",
         ),
     ],
 )
@@ -350,6 +358,9 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     assert refusal("show", *SMALL, "-o", str(tmp_path / "x.pdf")).startswith(
         "show writes text, json, jsonl, svg, html, tikz, md, not .pdf;"
     )
+    assert refusal("trace", *SMALL, "-o", "x.svg") == (
+        "trace writes json and jsonl, not svg; for that: pptrace convert ... -o x.svg"
+    )
     assert refusal("show", *SMALL, "-o", "/dev/full") == "/dev/full: No space left on device"
 
 
@@ -400,7 +411,8 @@ def test_a_closed_pipe_is_silent() -> None:
 def test_a_closed_standard_output_or_error_is_no_traceback() -> None:
     done = shell("PPTRACE show 1f1b -P 2 -M 2 >&-")
     assert (done.returncode, done.stderr) == (2, "error: standard output is closed; name a file with -o\n")
-    assert shell("PPTRACE show 1f1b -P 0 -M 2 2>&-").returncode == 2
+    done = shell("PPTRACE show 1f1b -P 0 -M 2 2>&-")
+    assert (done.returncode, done.stdout) == (2, "")
     assert shell("PPTRACE show - 0> /dev/null").stderr == "error: standard input: Bad file descriptor\n"
     assert shell("PPTRACE show - <&-").stderr.startswith("error: standard input is closed;")
 
