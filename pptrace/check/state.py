@@ -5,16 +5,22 @@ The order of a list alone is looked at here: an activation lives from its F to i
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.check.findings import Finding, Place
 from pptrace.model import Op, OpKind
+from pptrace.rationals import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pptrace.check.program import Program
     from pptrace.timeline import Timeline
+
+
+LIFETIME_CODES = ("released-for-another", "never-released", "used-after-release")
+"""The findings that a lifetime of a trace can be."""
 
 
 class StoredLifetime(NamedTuple):
@@ -165,6 +171,10 @@ def lifetime_findings(timeline: Timeline, stored: Iterable[StoredLifetime]) -> l
     schedule, where = timeline.schedule, timeline.dependencies.where
     coder = schedule.coder
     findings = []
+
+    def time(tick: int) -> str:
+        return text_of(Fraction(tick, timeline.ticks_per_unit))
+
     for life in stored:
         owner = f"stage {life.stage}, microbatch {life.microbatch}"
         codes = [
@@ -183,10 +193,12 @@ def lifetime_findings(timeline: Timeline, stored: Iterable[StoredLifetime]) -> l
                 Finding("released-for-another", place, sentence, (str(by), str(op)), f"release it after {op}")
             )
         elif life.end is None or life.end > timeline.ends[last]:
-            until = "never released" if life.end is None else f"held until {life.end}"
-            sentence = f"the activation of {owner} is {until}, though {op} ends at {timeline.ends[last]}"
+            until = "never released" if life.end is None else f"held until {time(life.end)}"
+            sentence = f"the activation of {owner} is {until}, though {op} ends at {time(timeline.ends[last])}"
             findings.append(Finding("never-released", place, sentence, (str(op),), f"release it after {op}"))
         elif life.end < timeline.ends[last]:
-            sentence = f"the activation of {owner} ends at {life.end}, before {op} ends at {timeline.ends[last]}"
+            sentence = (
+                f"the activation of {owner} ends at {time(life.end)}, before {op} ends at {time(timeline.ends[last])}"
+            )
             findings.append(Finding("used-after-release", place, sentence, (str(op),), f"keep it until {op} has ended"))
     return findings

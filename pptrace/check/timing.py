@@ -132,7 +132,11 @@ def _too_early(timed: Timed, margin: Fraction) -> Iterator[Finding]:
             count = f"{len(early)} of {timed.schedule.num_ops} ops start"
             sentence = f"{count} before something they wait for ({which}); first, {sentence}"
             ops = tuple(timed.name(i) for i, _, _ in early)
-        remedy = "the columns of a schedule file are no time axis" if timed.program.slots else "see --tolerance"
+        remedy = f"start it at {timed.text(ready)} or later"
+        if timed.program.slots:
+            remedy += ", unless the columns are no time axis (those of PyTorch's files are none)"
+        else:
+            remedy += "; for clocks that differ a little, see --tolerance"
         yield Finding("starts-too-early", timed.program.place(timed.origin[position]), sentence, ops, remedy)
 
 
@@ -172,7 +176,8 @@ def _chosen_delays(timed: Timed, margin: Fraction) -> Iterator[Finding]:
             first = position - 1 if position - 1 in schedule.pairs else position
             block = (first, first + 1) if first in schedule.pairs else (position,)
             ready = max([free, *(time for p in block for _, time in timed.awaited(p))])
-            if first == position and starts[position] - ready > margin:
+            lasts = any(ends[p] > starts[p] for p in block)  # an update that takes no time delays nothing
+            if first == position and lasts and starts[position] - ready > margin:
                 delays.append((position, starts[position] - ready))
             if position == block[-1]:
                 free = max(free, *(ends[p] for p in block))

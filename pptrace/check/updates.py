@@ -23,20 +23,27 @@ def check_updates(ledger: Ledger) -> None:
         return
     num = program.num_microbatches
     rows = {row for row in program.rows_of_codes() if row // program.num_stages in kinds}
+    early: dict[int, list[int]] = {}
     for position, code in enumerate(program.codes):
         if code < 0 or code // program.width not in rows:
             continue
         _, stage, number = program.split(code)
         last = _last_gradient(ledger, stage, number // num, program.rank_at(position))
         if last > position:
-            names = program.text(position), program.text(last)
-            ledger.report(
-                "early-update",
-                position,
-                f"{names[0]} comes before {names[1]}, whose gradient it then misses",
-                ops=names,
-                remedy=f"move it behind the last backward of stage {stage}",
-            )
+            early.setdefault(last, []).append(position)
+    for last, positions in early.items():
+        names = [program.text(position) for position in positions]
+        stage = program.split(program.codes[last])[1]
+        verb, subject, them = (
+            ("comes", "it then misses", "it") if len(names) == 1 else ("come", "they then miss", "them")
+        )
+        ledger.report(
+            "early-update",
+            positions[0],
+            f"{' and '.join(names)} {verb} before {program.text(last)}, whose gradient {subject}",
+            ops=(*names, program.text(last)),
+            remedy=f"move {them} behind the last backward of stage {stage}",
+        )
     for kind in sorted(kinds):
         for step in range(program.num_steps if kind is not OpKind.REDUCE_GRAD else 1):
             _missing_updates(ledger, kind, step)

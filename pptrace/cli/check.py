@@ -10,6 +10,7 @@ from pptrace.check.checker import CheckOptions, check
 from pptrace.check.events import GROUPINGS, SENDS
 from pptrace.check.findings import CheckReport, Finding, Place, ordered
 from pptrace.check.kinds import KINDS
+from pptrace.check.state import LIFETIME_CODES
 from pptrace.cli.costs import costs_of
 from pptrace.cli.errors import BAD_ANSWER, FINE
 from pptrace.cli.options import (
@@ -123,7 +124,7 @@ def command(
     asked = Questions(**questions)  # type: ignore[arg-type]
     named = split_name(source)[0] in REGISTRY
     wanted = None if named else options.num_microbatches
-    loaded = load(source, options if named else options._replace(num_microbatches=None), keep_unknown=True)
+    loaded = load(source, options if named else options._replace(num_microbatches=None), keep_faults=True)
     report = _checked(loaded, options, asked, wanted)
     chosen = to or ("json" if output and output.endswith(".json") else "text")
     if chosen == "json":
@@ -153,8 +154,14 @@ def _checked(loaded: Loaded, options: ScheduleOptions, asked: Questions, wanted:
         advice=asked.advice,
         costs=_costs(loaded, options),
     )
-    report = check(source, chosen)
-    more = [Finding("edited-trace", Place(), sentence) for sentence in loaded.findings]
+    stored = loaded.document.lifetimes if loaded.document is not None else ()
+    report = check(source, chosen, lifetimes=stored)
+    told = sum(finding.code in LIFETIME_CODES for finding in report.findings) == len(stored) > 0
+    more = [
+        Finding("edited-trace", Place(), sentence)
+        for sentence in loaded.findings
+        if not (told and sentence.startswith("$.lifetimes["))
+    ]
     if asked.memory_limit is not None:
         more += _memory(loaded, parse_bytes(asked.memory_limit, "--memory-limit"), report)
     return report._replace(findings=ordered([*report.findings, *more])) if more else report

@@ -176,19 +176,19 @@ def given(options: ScheduleOptions, fields: dict[str, str]) -> list[str]:
     return [flag for field, flag in fields.items() if getattr(options, field) not in (None, False)]
 
 
-def load(source: str, options: ScheduleOptions, *, keep_unknown: bool = False) -> Loaded:
+def load(source: str, options: ScheduleOptions, *, keep_faults: bool = False) -> Loaded:
     """What `source` means. Raises `ParameterError` for a misspelt name or options that do not belong, `FormatError` for a
-    file that cannot be read as what it is, `OSError` for one that cannot be read at all. `keep_unknown`: cells of a schedule
-    file that are no ops stay in its listing, for the checker to name."""
+    file that cannot be read as what it is, `OSError` for one that cannot be read at all. `keep_faults`: cells that
+    are no ops, and ops that overlap, stay as they are, for the checker to name."""
     name, settings = split_name(source)
     if name in REGISTRY:
         return _named(name, with_settings(options, settings, name))
     if source == "-":
-        return _file("-", "standard input", read_stdin(), options, keep_unknown)
+        return _file("-", "standard input", read_stdin(), options, keep_faults)
     if is_path(source):
         if os.path.isdir(source):
             return load_run(files_in(source), source, options)
-        return _file(source, source, read_file(source), options, keep_unknown)
+        return _file(source, source, read_file(source), options, keep_faults)
     near = nearest(name, list(REGISTRY))
     hint = f"did you mean {near}?" if near else "`pptrace schedules` lists the names"
     message = f"no schedule is called {printable(name, 60)!r}; {hint} (a file is written with its suffix, or ./)"
@@ -327,17 +327,16 @@ def _costs_file(options: ScheduleOptions) -> CostsFile | None:
     return costs_toml.read(read_file(options.costs), source=options.costs)
 
 
-def _file(path: str, label: str, data: bytes, options: ScheduleOptions, keep_unknown: bool) -> Loaded:
+def _file(path: str, label: str, data: bytes, options: ScheduleOptions, keep_faults: bool) -> Loaded:
     _require_no_sizes(label, options)
     if path == "-" == options.costs:
         message = "standard input holds one file: the schedule or the costs; name the other"
         raise ParameterError(message)
     from pptrace import formats  # noqa: PLC0415  (a registered name reads nothing)
 
-    extra = _reading(options)
-    if keep_unknown:
-        extra["keep_unknown"] = True
-    return _read(formats.read(data, label if path == "-" else path, options.from_format, **extra), label, options)
+    name = label if path == "-" else path
+    document = formats.read(data, name, options.from_format, keep_faults=keep_faults, **_reading(options))
+    return _read(document, label, options)
 
 
 def _require_no_sizes(label: str, options: ScheduleOptions) -> None:

@@ -20,6 +20,7 @@ from pptrace.errors import FormatError, ParameterError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pptrace.check.state import StoredLifetime
     from pptrace.listing import Listing
     from pptrace.model import Schedule
     from pptrace.timeline import Timeline
@@ -30,7 +31,8 @@ class Document(NamedTuple):
 
     `schedule` is the order (None where what is written is not one that can be built, `listing` then says what is written);
     `timeline` is there where the file has times. `notes` are sentences for the header: what was decided or left out.
-    `findings` say what does not agree inside the file.
+    `findings` say what does not agree inside the file; `lifetimes` are the saved activations of a trace that are stored
+    otherwise than its events give them.
     """
 
     schedule: Schedule | None
@@ -38,6 +40,7 @@ class Document(NamedTuple):
     listing: Listing | None = None
     notes: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
+    lifetimes: tuple[StoredLifetime, ...] = ()
 
 
 class Format(NamedTuple):
@@ -51,19 +54,27 @@ class Format(NamedTuple):
     writes: bool = True
     has_letters: bool = False
     """Whether ops are named by letters whose meaning can be asked for (`letter`, --letter-b)."""
+    keeps: str = ""
+    """The reader's argument with which it keeps what is wrong, for the checker to name."""
 
 
 FORMATS: dict[str, Format] = {
-    "json": Format("trace_json", "pptrace trace, one JSON document", (".json",)),
-    "jsonl": Format("trace_jsonl", "pptrace trace, a header line and an event a line", (".jsonl", ".ndjson")),
+    "json": Format("trace_json", "pptrace trace, one JSON document", (".json",), keeps="keep_overlaps"),
+    "jsonl": Format(
+        "trace_jsonl", "pptrace trace, a header line and an event a line", (".jsonl", ".ndjson"), keeps="keep_overlaps"
+    ),
     "chrome": Format(
         "chrome_trace",
         "Chrome trace events, for Perfetto; profiler traces, one file or one a rank",
         (".perfetto.json", ".chrome.json"),
         has_letters=True,
     ),
-    "torch-compute": Format("torch_csv", "PyTorch schedule CSV, compute ops", (".csv",), has_letters=True),
-    "torch-comms": Format("torch_csv", "PyTorch schedule CSV with messages and sharding (--recv)", has_letters=True),
+    "torch-compute": Format(
+        "torch_csv", "PyTorch schedule CSV, compute ops", (".csv",), has_letters=True, keeps="keep_unknown"
+    ),
+    "torch-comms": Format(
+        "torch_csv", "PyTorch schedule CSV with messages and sharding (--recv)", has_letters=True, keeps="keep_unknown"
+    ),
     "grid": Format(
         "text_grid",
         "text: the grid that show prints, and loose tables of ops",
@@ -151,8 +162,11 @@ def _order_by_content(head: bytes) -> str | None:
     return "grid" if re.search(rb"(?<![A-Za-z0-9_;(])[FBIW]\d+(?![A-Za-z0-9_])", head) else None
 
 
-def read(data: bytes, name: str, format_name: str | None = None, **options: Any) -> Document:
-    """Read a file's bytes in the named format, or in the one that its content or suffix tells. Errors begin with `name`."""
+def read(
+    data: bytes, name: str, format_name: str | None = None, *, keep_faults: bool = False, **options: Any
+) -> Document:
+    """Read a file's bytes in the named format, or in the one that its content or suffix tells. Errors begin with `name`.
+    `keep_faults`: cells that are no ops and ops that overlap stay as they are, for the checker to name."""
     if not data.strip(b"\xef\xbb\xbf \t\r\n"):
         message = f"{name}: the input is empty"
         raise FormatError(message)
@@ -165,8 +179,8 @@ def read(data: bytes, name: str, format_name: str | None = None, **options: Any)
     if "letter" in options and not FORMATS[chosen].has_letters:
         message = f"--letter-b is for schedule files and text grids; {name} is {chosen}, where B is the full backward"
         raise ParameterError(message)
-    if FORMATS[chosen].module != "torch_csv":
-        options.pop("keep_unknown", None)
+    if keep_faults and FORMATS[chosen].keeps:
+        options[FORMATS[chosen].keeps] = True
     try:
         found: Document | Listing = module.read(data, source=name, **options)
     except FormatError as error:
@@ -179,7 +193,6 @@ def read(data: bytes, name: str, format_name: str | None = None, **options: Any)
 
 def read_files(files: Iterable[tuple[str, bytes]], format_name: str | None = None, **options: Any) -> Document:
     """Read the files of one run, (name, bytes), of which each rank wrote one. Only Chrome traces are written so."""
-    options.pop("keep_unknown", None)
 
     def checked() -> Iterator[tuple[str, bytes]]:
         for name, data in files:

@@ -7,21 +7,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pptrace.analysis.report import Report
+from pptrace.analysis.lifetimes import ACTIVATION
+from pptrace.check.state import StoredLifetime
+from pptrace.errors import ScheduleError
 from pptrace.formats import trace_sections
+from pptrace.model import Op
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pptrace.analysis.report import Report
     from pptrace.formats.trace_structs import LifetimeInfo, MetricInfo, Trace
     from pptrace.timeline import Timeline
 
 
-def findings(trace: Trace, timeline: Timeline) -> Iterator[str]:
-    """One sentence for each kind of stored thing that differs, with the first place where it does."""
+def findings(trace: Trace, report: Report) -> Iterator[str]:
+    """One sentence for each kind of stored thing that differs from the report, with the first place where it does."""
+    timeline = report.timeline
     names = trace_sections.ids(timeline.schedule)
     yield from _dependencies(trace, timeline, names)
-    report = Report(timeline)
     if not isinstance(trace.lifetimes, msgspec.UnsetType):
         made = trace_sections.lifetimes(report.lifetimes, names)
         if made != trace.lifetimes:
@@ -29,6 +33,28 @@ def findings(trace: Trace, timeline: Timeline) -> Iterator[str]:
     if not isinstance(trace.metrics, msgspec.UnsetType):
         fresh = {metric.key: metric for metric in trace_sections.metrics(report.metrics.values())}
         yield from _metrics(trace.metrics, fresh)
+
+
+def edited_lifetimes(trace: Trace, report: Report) -> Iterator[StoredLifetime]:
+    """The saved activations whose stored end, or whose op that ends them, is not what the events give."""
+    if isinstance(trace.lifetimes, msgspec.UnsetType):
+        return
+    made = trace_sections.lifetimes(report.lifetimes, trace_sections.ids(report.schedule))
+    if made == trace.lifetimes:
+        return
+    owners = {(new.stage, new.microbatch, new.step): new for new in made if new.kind == ACTIVATION}
+    for old in trace.lifetimes:
+        new = owners.get((old.stage, old.microbatch, old.step)) if old.kind == ACTIVATION else None
+        if new is None or (old.end, old.released_by) == (new.end, new.released_by):
+            continue
+        by = None
+        if old.released_by is not None:
+            try:
+                by = Op.parse(old.released_by)
+            except ScheduleError:  # no op at all: that it differs is said of the lifetimes as a whole
+                continue
+        end = None if old.released_by is None else old.end
+        yield StoredLifetime(old.stage, old.microbatch, old.step, old.start, end, by)
 
 
 def _dependencies(trace: Trace, timeline: Timeline, names: Sequence[str]) -> Iterator[str]:
@@ -69,13 +95,18 @@ def _life(life: LifetimeInfo) -> str:
 
 
 def _metrics(stored: list[MetricInfo], fresh: dict[str, MetricInfo]) -> Iterator[str]:
-    for i, old in enumerate(stored):
-        new = fresh.get(old.key)
-        if new is not None and new.values != old.values:
-            yield (
-                f"$.metrics[{i}]: the file says {old.key} = {_ratios(old)}, its events give {_ratios(new)}; "
-                "the events were changed, or the metric was"
-            )
+    differing = [
+        (i, old, fresh[old.key])
+        for i, old in enumerate(stored)
+        if old.key in fresh and fresh[old.key].values != old.values
+    ]
+    if differing:
+        i, old, new = differing[0]
+        more = f" (and {len(differing) - 1} more metrics differ)" if len(differing) > 1 else ""
+        yield (
+            f"$.metrics[{i}]: the file says {old.key} = {_ratios(old)}, its events give {_ratios(new)}{more}; "
+            "the events were changed, or the metric was"
+        )
 
 
 def _ratios(metric: MetricInfo) -> str:

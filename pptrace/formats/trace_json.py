@@ -30,12 +30,14 @@ _BEFORE_EVENTS = (
 )
 
 
-def read(data: bytes, *, source: str = "trace") -> Document:
+def read(data: bytes, *, source: str = "trace", keep_overlaps: bool = False) -> Document:
     """The timeline that a trace holds. Lifetimes and metrics that are stored with it are computed again; where one differs,
-    `findings` says so. Raises `FormatError` that begins with the place (`$.events[3].end: ...`)."""
+    `findings` says so. `keep_overlaps`: two ops of a rank at once are left for the checker to name. Raises `FormatError`
+    that begins with the place (`$.events[3].end: ...`)."""
     from pptrace.formats import json_decoding, trace_reading  # noqa: PLC0415  (writing needs none of it)
 
-    return trace_reading.document(json_decoding.decoded(data, Trace, source), source)
+    trace = json_decoding.decoded(data, Trace, source)
+    return trace_reading.document(trace, source, keep_overlaps=keep_overlaps)
 
 
 def write(report: Report) -> bytes:

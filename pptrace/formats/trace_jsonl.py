@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _EVENT = re.compile(r"\$\.events\[(\d+)\]")
 
 
-def read(data: bytes, *, source: str = "trace") -> Document:
-    """The timeline that the lines hold. Raises `FormatError` that begins with the line."""
+def read(data: bytes, *, source: str = "trace", keep_overlaps: bool = False) -> Document:
+    """The timeline that the lines hold; `keep_overlaps` as in trace_json. Raises `FormatError` that begins with the line."""
     from pptrace.formats import trace_reading  # noqa: PLC0415  (writing needs none of it)
     from pptrace.formats.json_decoding import decoded  # noqa: PLC0415
 
@@ -34,7 +34,7 @@ def read(data: bytes, *, source: str = "trace") -> Document:
     fields = {name: getattr(header, name) for name in header.__struct_fields__}
     numbers = [number for number, _ in lines[1:]]
     try:
-        found = trace_reading.document(Trace(events=events, **fields), source)
+        found = trace_reading.document(Trace(events=events, **fields), source, keep_overlaps=keep_overlaps)
     except FormatError as error:
         raise FormatError(_with_lines(str(error), numbers)) from None
     return found._replace(findings=tuple(_with_lines(finding, numbers) for finding in found.findings))

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import msgspec
 
+from pptrace.analysis.report import Report
 from pptrace.costs import Costs, Sizes, Values, check_costs
 from pptrace.dependencies import dependencies, require_runnable
 from pptrace.errors import DeadlockError, FormatError, ParameterError, ScheduleError
 from pptrace.formats import Document
-from pptrace.formats.trace_findings import findings
+from pptrace.formats.trace_findings import edited_lifetimes, findings
 from pptrace.formats.trace_structs import CostsInfo, Event, PerValues, ScheduleInfo, Trace
 from pptrace.model import BOUNDARY_KINDS, Op, OpKind, Placement, Schedule
 from pptrace.timeline import Timeline
@@ -26,10 +27,11 @@ _MESSAGES = {"SEND_F": (OpKind.F,), "SEND_B": (OpKind.B, OpKind.I)}
 """Ops that are messages, and the kinds of the op whose output they may carry."""
 
 
-def document(trace: Trace, source: str) -> Document:
-    """The timeline that a decoded trace holds, and what does not agree in it. Raises `FormatError` with the place."""
+def document(trace: Trace, source: str, *, keep_overlaps: bool = False) -> Document:
+    """The timeline that a decoded trace holds, and what does not agree in it. Raises `FormatError` with the place;
+    `keep_overlaps`: not for two ops of a rank at once, which the checker names."""
     try:
-        timeline = _timeline(trace)
+        timeline, overlaps = _timeline(trace, keep_overlaps=keep_overlaps)
     except FormatError as error:
         message = f"{source}: {error}"
         raise FormatError(message) from None
@@ -37,13 +39,22 @@ def document(trace: Trace, source: str) -> Document:
         require_runnable(timeline.schedule, timeline.dependencies)
     except (ScheduleError, DeadlockError):  # whoever needs it to run says so; the checker wants to see all of it
         return Document(timeline.schedule, timeline, notes=tuple(trace.notes))
-    return Document(timeline.schedule, timeline, notes=tuple(trace.notes), findings=tuple(findings(trace, timeline)))
+    if overlaps:  # nothing can be reported of such times, so nothing stored can be compared
+        return Document(timeline.schedule, timeline, notes=tuple(trace.notes))
+    report = Report(timeline)
+    return Document(
+        timeline.schedule,
+        timeline,
+        notes=tuple(trace.notes),
+        findings=tuple(findings(trace, report)),
+        lifetimes=tuple(edited_lifetimes(trace, report)),
+    )
 
 
-def _timeline(trace: Trace) -> Timeline:
+def _timeline(trace: Trace, *, keep_overlaps: bool) -> tuple[Timeline, bool]:
     placement = _placement(trace.schedule, len(trace.events))
     codes = _codes(trace, placement)
-    order = _order(trace.events, placement)
+    order = _order(trace.events, placement, keep_overlaps=keep_overlaps)
     schedule = _schedule(trace, placement, order, codes)
     starts = array("q", [trace.events[e].start for e in order.events])
     ends = array("q", [trace.events[e].end for e in order.events])
@@ -54,7 +65,7 @@ def _timeline(trace: Trace) -> Timeline:
         check_costs(costs, placement, schedule.num_microbatches)
     except ParameterError as error:
         _fail("$.costs", str(error))
-    return Timeline(
+    timeline = Timeline(
         schedule,
         costs,
         dependencies(schedule),
@@ -67,6 +78,7 @@ def _timeline(trace: Trace) -> Timeline:
         measured=measured,
         offset="" if isinstance(trace.offset, msgspec.UnsetType) else trace.offset,
     )
+    return timeline, order.overlaps
 
 
 def _fail(place: str, what: str) -> NoReturn:
@@ -103,10 +115,11 @@ def _placement(info: ScheduleInfo, num_events: int) -> Placement:
 
 class _Order(NamedTuple):
     """`events[i]` is the index of the event at position i of the schedule, which messages have none of; `rank_starts` as in
-    a schedule."""
+    a schedule. `overlaps`: some rank runs two ops at once."""
 
     events: list[int]
     rank_starts: list[int]
+    overlaps: bool
 
 
 def _codes(trace: Trace, placement: Placement) -> list[int]:
@@ -147,8 +160,9 @@ def _codes(trace: Trace, placement: Placement) -> list[int]:
     return codes
 
 
-def _order(given: Sequence[Event], placement: Placement) -> _Order:
+def _order(given: Sequence[Event], placement: Placement, *, keep_overlaps: bool) -> _Order:
     """Every rank's events in time order; of those at the same time the order of the file counts."""
+    overlaps = False
     by_rank: list[list[int]] = [[] for _ in range(placement.num_ranks)]
     for i, event in enumerate(given):
         if event.op not in _MESSAGES:
@@ -161,6 +175,9 @@ def _order(given: Sequence[Event], placement: Placement) -> _Order:
         for i in indices[1:]:
             one, other = given[latest], given[i]
             if other.start < one.end and (isinstance(one.block, msgspec.UnsetType) or one.block != other.block):
+                overlaps = True
+                if keep_overlaps:
+                    break
                 _fail(
                     f"$.events[{i}].start",
                     f"{other.id} starts at {other.start}, while rank {one.rank} runs {one.id} until {one.end}; "
@@ -169,7 +186,7 @@ def _order(given: Sequence[Event], placement: Placement) -> _Order:
             latest = i if other.end >= one.end else latest
         flat += indices
         starts.append(len(flat))
-    return _Order(flat, starts)
+    return _Order(flat, starts, overlaps)
 
 
 def _schedule(trace: Trace, placement: Placement, order: _Order, codes: Sequence[int]) -> Schedule:
