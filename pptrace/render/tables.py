@@ -106,8 +106,9 @@ def phases(report: Report, names: Names, ranks: Iterable[int]) -> Table:
     )
 
 
-def metrics(report: Report, names: Names) -> list[MetricLine]:
-    """Every metric with its definition, and its closed forms where the schedule has some."""
+def metrics(report: Report, names: Names, room: int | None = None) -> list[MetricLine]:
+    """Every metric with its definition, and its closed forms where the schedule has some. Values per rank are cut into lines
+    of `room` characters."""
     unit = report.timeline.ticks_per_unit
     found = report.metrics
     equal = len(set(found["ideal"].values)) == 1
@@ -116,7 +117,7 @@ def metrics(report: Report, names: Names) -> list[MetricLine]:
         if equal and key in ("busiest", "balanced"):  # they say what `ideal` says
             continue
         texts = value_texts(metric, unit)
-        values = per_rank(texts) if metric.per == "rank" else texts
+        values = per_rank(texts, room) if metric.per == "rank" else texts
         forms = [comparison for comparison in report.closed_forms if comparison.metric == key]
         remarks = [_closed_form(comparison, metric.unit) for comparison in forms]
         if key == "peak_activations" and names.by_stage:

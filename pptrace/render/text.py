@@ -231,8 +231,8 @@ class _Page:
         return [*cuts, (first, len(widths))]
 
     def metrics(self) -> list[Line]:
-        found = tables.metrics(self.report, self.names)
-        label_width = max(len(line.label) for line in found) + 3
+        label_width = max(len(metric.label) for metric in self.report.metrics.values()) + 3
+        found = tables.metrics(self.report, self.names, self._room(label_width))
         beside = self.options.width is None or self.options.width >= _LEAST_BESIDE
         narrowest, widest = _VALUE_WIDTHS
         fitting = [len(line.values[0]) + 2 for line in found if len(line.values[0]) + 2 <= widest]
@@ -241,6 +241,13 @@ class _Page:
         for metric in found:
             lines += self._metric(metric, label_width, value_width, beside=beside)
         return lines
+
+    def _room(self, label_width: int) -> int | None:
+        """The characters of a line of values: beside their label, or where that leaves few, of a line of their own."""
+        if self.options.width is None:
+            return None
+        room = self.options.width - label_width
+        return room if room >= _VALUE_WIDTHS[1] else self.options.width - 4
 
     def _metric(self, metric: MetricLine, label_width: int, value_width: int, *, beside: bool) -> list[Line]:
         rows = [(f"{metric.label:<{label_width}}", metric.values[0])]
@@ -251,6 +258,10 @@ class _Page:
         ]
         lines: list[Line] = []
         if not beside or len(metric.values) > 1 or len(metric.values[0]) > value_width - 2:
+            most = self.options.width
+            if most is not None and any(len(label + value) > most for label, value in rows):
+                lines.append(plain(rows[0][0].rstrip()))
+                rows = [("    ", value) for _, value in rows]
             lines += [plain(label + value) for label, value in rows]
             indent = " " * (label_width + value_width if beside else 4)
             width = min(self.options.width or len(indent) + _REMARKS, len(indent) + _REMARKS)
