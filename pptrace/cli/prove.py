@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -16,21 +16,26 @@ from pptrace.cli.options import (
     source_argument,
 )
 from pptrace.cli.output import deliver
-from pptrace.cli.source import Loaded, given, load
-from pptrace.errors import ParameterError
-from pptrace.model import OpKind
+from pptrace.cli.source import Loaded, given, load, split_name
+from pptrace.errors import ParameterError, ScheduleError
+from pptrace.model import OpKind, Schedule
 from pptrace.proof.arithmetic import ARITHMETICS
-from pptrace.proof.lessons import NORMALIZATIONS, Choice, lessons, problem_for
-from pptrace.proof.messages import has_messages
+from pptrace.proof.choices import NORMALIZATIONS, Choice, problem_for
+from pptrace.proof.lessons import lessons
 from pptrace.proof.problem import DROPOUTS
 from pptrace.proof.prove import prove
+from pptrace.proof.written import Written, as_written
+from pptrace.schedules.registry import REGISTRY
 from pptrace.timeline import Timeline
 
 if TYPE_CHECKING:
+    from pptrace.costs import Costs
     from pptrace.listing import Listing
-    from pptrace.model import Schedule
+    from pptrace.proof.problem import Problem
+    from pptrace.proof.prove import Proof
 
 MESSAGES = "every message is sent and received where the file says so: sends are buffered, receives wait"
+AS_IT_STANDS = "the ops are run rank by rank in the order of the file, each as soon as its input is there"
 
 
 @click.command()
@@ -47,7 +52,7 @@ MESSAGES = "every message is sent and received where the file says so: sends are
     "--dropout",
     type=click.Choice(DROPOUTS),
     default="none",
-    help="tied: masks belong to samples; ordered: drawn in order of execution.",
+    help="tied: masks belong to samples; ordered: drawn in order of execution; redrawn: recomputation draws anew.",
 )
 @click.option("--buffers", metavar="N", help="Activations of a stage share a ring of N slots, as in DeepSpeed.")
 @click.option(
@@ -86,15 +91,14 @@ def command(
     """
     choice = Choice(arithmetic, normalization, dropout, _seed(seed))
     slots = None if buffers is None else parse_count(buffers, "--buffers")
-    loaded = load(source, options) if _is_named(source) else load(source, options._replace(steps=None))
-    steps = 1 if loaded.recipe is not None else options.steps or 1
-    subject, listing, notes = _subject(loaded, steps)
-    schedule = subject.schedule if isinstance(subject, Timeline) else subject
-    splits = bool(schedule.kinds() & {OpKind.I, OpKind.W}) or bool(schedule.pairs)
-    costs = None if isinstance(subject, Timeline) else loaded.costs(splits=splits)
-    problem = problem_for(schedule.num_stages, schedule.num_microbatches, choice)
-    proof = prove(subject, costs, steps=steps, problem=problem, slots=slots, tagged=tags == "yes", listing=listing)
-    found = lessons(proof, choice, subject, costs)
+    subject, steps, costs, notes = _subject(source, options)
+    schedule = subject if isinstance(subject, Schedule) else subject.schedule
+
+    def proof_on(problem: Problem) -> Proof:
+        return prove(subject, costs, steps=steps, problem=problem, slots=slots, tagged=tags == "yes")
+
+    proof = proof_on(problem_for(schedule.num_stages, schedule.num_microbatches, choice))
+    found = lessons(proof, choice, proof_on)
     if to == "json" or (to is None and output is not None and output.endswith(".json")):
         from pptrace.formats.proof_json import write_proof  # noqa: PLC0415  (text needs no JSON)
 
@@ -106,26 +110,53 @@ def command(
     return 0 if proof.proved else 1
 
 
-def _is_named(source: str) -> bool:
-    from pptrace.cli.source import split_name  # noqa: PLC0415
-    from pptrace.schedules.registry import REGISTRY  # noqa: PLC0415
+class _Subject(NamedTuple):
+    """What is proved, how many steps of it, what its ops cost (None: the subject knows), notes for the header."""
 
-    return split_name(source)[0] in REGISTRY
+    subject: Schedule | Timeline | Written
+    steps: int
+    costs: Costs | None
+    notes: tuple[str, ...]
 
 
-def _subject(loaded: Loaded, steps: int) -> tuple[Schedule | Timeline, Listing | None, tuple[str, ...]]:
-    """What is proved: a file's own times where it has them, else its order, complete or not; the listing whose messages are
-    to be carried; notes for the header."""
+def _subject(source: str, options: ScheduleOptions) -> _Subject:
+    """A name's order; a file's own times where it has them, else its order; a file that no schedule can be made of, or one
+    with messages, as it stands."""
+    named = split_name(source)[0] in REGISTRY
+    # of a file, --steps repeats its step, and -M says how many microbatches it should have run
+    loaded = load(source, options if named else options._replace(steps=None, num_microbatches=None))
+    steps = options.steps or 1
+    if loaded.listing is not None and not loaded.has_times:
+        return _of_orders(loaded, loaded.listing, steps, options.num_microbatches)
+    if not named and options.num_microbatches is not None:
+        message = f"-M is for names and files of orders; {loaded.label} says itself how many microbatches it has"
+        raise ParameterError(message)
     if loaded.has_times and not given(loaded.options, COST_FIELDS):
-        return loaded.timeline(), None, loaded.notes
-    if loaded.listing is None or loaded.has_times:
-        return loaded.schedule, None, loaded.notes
+        return _Subject(loaded.timeline(), steps, None, loaded.notes)
+    steps = 1 if named else steps  # a named schedule has been built with its steps
+    return _Subject(loaded.schedule, steps, loaded.costs(), loaded.notes)
+
+
+def _of_orders(loaded: Loaded, listing: Listing, steps: int, num_microbatches: int | None) -> _Subject:
     from pptrace.formats.listings import schedule_of  # noqa: PLC0415  (only for files of orders)
 
-    made = schedule_of(loaded.listing, incomplete=True)
-    if steps == 1 and has_messages(loaded.listing):
-        return made.schedule, loaded.listing, (*loaded.notes, MESSAGES)
-    return made.schedule, None, (*loaded.notes, *(note for note in made.notes if note not in loaded.notes))
+    refused, made = "", None
+    try:
+        made = schedule_of(listing, incomplete=True)
+    except ScheduleError as error:
+        refused = str(error)
+    written = as_written(listing, num_microbatches, refused=refused)
+    same_sizes = made is not None and made.schedule.num_microbatches == written.schedule.num_microbatches
+    if made is None or not same_sizes or (written.needs_its_order and steps == 1):
+        if steps > 1:
+            message = (
+                f"--steps repeats a whole step, and {loaded.label} holds none: leave --steps out to see what is wrong"
+            )
+            raise ParameterError(message)
+        return _Subject(written, 1, None, (*loaded.notes, MESSAGES if written.has_messages else AS_IT_STANDS))
+    splits = bool(made.schedule.kinds() & {OpKind.I, OpKind.W}) or bool(made.schedule.pairs)
+    notes = (*loaded.notes, *(note for note in made.notes if note not in loaded.notes))
+    return _Subject(made.schedule, steps, loaded.costs(splits=splits), notes)
 
 
 def _seed(text: str) -> int:

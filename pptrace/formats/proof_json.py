@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pptrace.proof.lessons import number_text
+from pptrace.proof.lesson import explained, number_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pptrace.proof.choices import Choice
     from pptrace.proof.compare import Compared
-    from pptrace.proof.lessons import Choice, Lesson
+    from pptrace.proof.lesson import Lesson
     from pptrace.proof.prove import Proof
 
 SCHEMA = "pptrace.proof/1"
@@ -19,8 +20,13 @@ SCHEMA = "pptrace.proof/1"
 
 def write_proof(proof: Proof, choice: Choice, found: Sequence[Lesson], notes: Sequence[str] = ()) -> bytes:
     """One JSON document, with a newline at its end."""
+    return (json.dumps(proof_fields(proof, choice, found, notes), ensure_ascii=True) + "\n").encode()
+
+
+def proof_fields(proof: Proof, choice: Choice, found: Sequence[Lesson], notes: Sequence[str] = ()) -> dict[str, Any]:
+    """The document as a dict. `expected`: all that differs is what the lessons expect."""
     schedule, comparison = proof.schedule, proof.comparison
-    document = {
+    return {
         "schema": SCHEMA,
         "schedule": {
             "name": schedule.name,
@@ -34,6 +40,7 @@ def write_proof(proof: Proof, choice: Choice, found: Sequence[Lesson], notes: Se
         "updates": len(proof.updates),
         "proved": proof.proved,
         "equal": comparison.equal,
+        "expected": explained(found),
         "sentence": proof.sentence(),
         "refused": proof.refused or None,
         "notes": list(notes),
@@ -49,6 +56,7 @@ def write_proof(proof: Proof, choice: Choice, found: Sequence[Lesson], notes: Se
             {
                 "name": lesson.name,
                 "expects": lesson.expects,
+                "explains": lesson.explains,
                 "text": list(lesson.text),
                 "columns": list(lesson.columns),
                 "rows": [{"label": row.label, "cells": list(row.cells)} for row in lesson.rows],
@@ -56,7 +64,6 @@ def write_proof(proof: Proof, choice: Choice, found: Sequence[Lesson], notes: Se
             for lesson in found
         ],
     }
-    return (json.dumps(document, ensure_ascii=True) + "\n").encode()
 
 
 def _compared(part: Compared) -> dict[str, Any]:
@@ -73,7 +80,12 @@ def _compared(part: Compared) -> dict[str, Any]:
         result["largest_error"] = number_text(part.largest_error)
     if part.ulps is not None:
         result["ulps"] = float(part.ulps)
-    for key, owners in (("missing", part.missing), ("late", part.late), ("doubled", part.doubled)):
+    for key, owners in (
+        ("missing", part.missing),
+        ("late", part.late),
+        ("doubled", part.doubled),
+        ("mixed", part.mixed),
+    ):
         if owners:
             result[key] = [{"microbatch": microbatch, "step": step} for step, microbatch in owners]
     if part.absent:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.model import OpKind
 from pptrace.proof.arithmetic import Exact, Floating
+from pptrace.proof.faults import WrongMicrobatch
 from pptrace.proof.layers import plus
+from pptrace.proof.state import copies_of, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pptrace.model import Schedule
     from pptrace.proof.arithmetic import Arithmetic, Matrix
     from pptrace.proof.layers import Parameters
     from pptrace.proof.machine import Machine
@@ -24,6 +25,8 @@ SLACK_ULPS = 4096
 """Sums in another order may differ in the last places, and every update carries that on. So many units in the last place of
 the largest number of a group are let pass (in float32 that is 1/4096 of the number). What is lost or doubled is found by
 its owners as well."""
+
+_ADDING = (OpKind.B, OpKind.I, OpKind.W)
 
 
 class Difference(NamedTuple):
@@ -40,7 +43,8 @@ class Compared(NamedTuple):
 
     `equal` is exact in exact arithmetic, and up to rounding in floating-point, where `ulps` is the largest difference in
     units in the last place of the largest number of the group. `missing`, `late` and `doubled` are microbatches
-    (step, microbatch) that are not in the gradient, came too late for it, or are in it more than once.
+    (step, microbatch) that are not in the gradient, came too late for it, or are in it more than once; `mixed` are in it
+    with what was taken from another microbatch's state.
     """
 
     what: str
@@ -52,6 +56,7 @@ class Compared(NamedTuple):
     missing: tuple[Owner, ...] = ()
     doubled: tuple[Owner, ...] = ()
     late: tuple[Owner, ...] = ()
+    mixed: tuple[Owner, ...] = ()
     absent: bool = False
     ulps: Fraction | None = None
     largest_error: Fraction = Fraction(0)
@@ -93,19 +98,9 @@ def compare(machine: Machine, reference: Reference, updates: Sequence[Sequence[O
     weights = [
         _compare_weights(machine, copy, reference.weights[k][copy[1]], k, len(updates))
         for k in range(1, len(updates) + 1)
-        for copy in _copies(schedule)
+        for copy in copies_of(schedule)
     ]
     return Comparison(outputs, losses, tuple(gradients), tuple(weights), _counts(machine, len(owners)))
-
-
-def _copies(schedule: Schedule) -> list[Copy]:
-    """Every (rank, stage) that should hold weights and is used, by stage."""
-    placement, num = schedule.placement, schedule.num_microbatches
-    return [
-        (rank, stage)
-        for stage in range(schedule.num_stages)
-        for rank in sorted({placement.rank_of(stage, microbatch, num) for microbatch in range(num)})
-    ]
 
 
 def _compare_owned(
@@ -131,9 +126,10 @@ def _compare_gradient(
     machine: Machine, expected: Parameters, stage: int, update: int, owners: Sequence[Owner]
 ) -> Compared:
     """The gradient of one stage as its STEP used it; as far as it was summed where the run did not get there."""
-    copies = sorted(copy for copy in machine.weights if copy[1] == stage)
-    used = [machine.reduced[copy, update] for copy in copies if (copy, update) in machine.reduced]
-    added = [machine.gradients[copy, update] for copy in copies if (copy, update) in machine.gradients]
+    updates = machine.updates
+    copies = [copy for copy in copies_of(machine.schedule) if copy[1] == stage]
+    used = [updates.reduced[copy, update] for copy in copies if (copy, update) in updates.reduced]
+    added = [updates.gradients[copy, update] for copy in copies if (copy, update) in updates.gradients]
     come = Counter(owner for part in added for owner in part.owners)
     counted = Counter(used[0].owners) if used else come
     worst = _Worst(machine.num)
@@ -142,6 +138,11 @@ def _compare_gradient(
     late = tuple(owner for owner in owners if come[owner] and not counted[owner])
     missing = tuple(owner for owner in owners if not come[owner])
     doubled = tuple(sorted(owner for owner, times in counted.items() if times > 1))
+    mixed = {
+        owner_of(fault.op)
+        for fault in machine.faults
+        if isinstance(fault, WrongMicrobatch) and fault.op.stage == stage and fault.op.kind in _ADDING
+    }
     return Compared(
         "gradient",
         bool(added) and worst.equal and not (missing or late or doubled),
@@ -151,6 +152,7 @@ def _compare_gradient(
         missing=missing,
         doubled=doubled,
         late=late,
+        mixed=tuple(owner for owner in owners if owner in mixed and counted[owner]),
         ulps=worst.ulps,
         largest_error=worst.error,
     )
@@ -168,7 +170,7 @@ def _summed(num: Arithmetic, added: list[Gradient]) -> list[Parameters]:
 
 def _compare_weights(machine: Machine, copy: Copy, expected: Parameters, update: int, num_updates: int) -> Compared:
     """The weights of one copy after `update` updates; a copy that was stepped more or less often is not equal."""
-    history = machine.weights.get(copy, [])
+    history = machine.updates.weights.get(copy, [])
     worst = _Worst(machine.num)
     if len(history) > update:
         worst.take_parameters(history[update], expected)

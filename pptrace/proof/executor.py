@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pptrace.model import BOUNDARY_KINDS, Op, OpKind
+from pptrace.proof.state import AFTER_ALL, Moment, copies_of
 from pptrace.rationals import text_of
 
 if TYPE_CHECKING:
@@ -35,12 +36,10 @@ def run_timeline(machine: Machine, timeline: Timeline) -> None:
     op_at = schedule.coder.op
     for position in time_order(timeline):
         start = starts[position]
-        at = f"t={text_of(Fraction(start, timeline.ticks_per_unit))}"
-        op, rank = op_at(schedule.codes[position]), rank_of[position]
-        if timeline.measured:  # a measured range holds the wait for its input: only the order of the ends is known
-            machine.run(op, rank, at)
-        else:
-            machine.run(op, rank, at, start, ends[position], arrivals[position])
+        moment = Moment(f"t={text_of(Fraction(start, timeline.ticks_per_unit))}")
+        if not timeline.measured:  # a measured range holds the wait for its input: only the order of the ends is known
+            moment = Moment(moment.text, start, ends[position], arrivals[position])
+        machine.run(op_at(schedule.codes[position]), rank_of[position], moment)
 
 
 def time_order(timeline: Timeline) -> list[int]:
@@ -68,15 +67,16 @@ def time_order(timeline: Timeline) -> list[int]:
 def run_untimed(machine: Machine, orders: Sequence[Sequence[Op]]) -> None:
     """Run every rank's list in order, each rank as far as its messages allow, round robin.
 
-    Updates wait until no rank can compute any more (a barrier); in schedules without a flush they run where they stand.
-    An op whose message never comes is run without it, which is a fault. Raises `StateFault` when the machine is strict.
+    Where a stage has two copies, updates wait until no rank can compute any more; elsewhere they run where they stand. An
+    op whose message never comes is run without it, which is a fault. Raises `StateFault` when the machine is strict.
     """
     at = [0] * len(orders)
+    barrier = machine.schedule.placement.bidirectional and not machine.schedule.asynchronous
 
     def run_next(rank: int) -> None:
         index = at[rank]
         at[rank] += 1
-        machine.run(orders[rank][index], rank, f"op {index} of rank {rank}")
+        machine.run(orders[rank][index], rank, Moment(f"op {index} of rank {rank}"))
 
     unfinished = set(range(len(orders)))
     while unfinished:
@@ -85,7 +85,7 @@ def run_untimed(machine: Machine, orders: Sequence[Sequence[Op]]) -> None:
         for rank in sorted(unfinished):
             while at[rank] < len(orders[rank]):
                 op = orders[rank][at[rank]]
-                if op.kind in BOUNDARY_KINDS and not machine.schedule.asynchronous:
+                if barrier and op.kind in BOUNDARY_KINDS:
                     updates.append((op.kind, rank))
                     break
                 if not machine.has_input(op, rank):
@@ -102,26 +102,35 @@ def run_untimed(machine: Machine, orders: Sequence[Sequence[Op]]) -> None:
                 if kind == first_kind:
                     run_next(rank)
         else:
-            run_next(_most_hopeless(orders, at, sorted(unfinished)))
+            run_next(_most_hopeless(machine, orders, at, sorted(unfinished)))
 
 
 def finish_steps(machine: Machine, schedule: Schedule) -> None:
-    """The updates of a schedule that has none of its own: every copy reduced, then stepped, at the end."""
-    copies = sorted(machine.weights, key=lambda copy: (copy[1], copy[0]))
-    for kind in (OpKind.REDUCE, OpKind.STEP):
-        for rank, stage in copies:
-            machine.run(Op(stage, kind, rank, schedule.num_steps - 1), rank, "at the end")
+    """The updates of a schedule that has none of its own: every copy stepped at the end, and reduced before, unless the
+    schedule reduces by itself."""
+    kinds = [OpKind.STEP] if OpKind.REDUCE in schedule.kinds() else [OpKind.REDUCE, OpKind.STEP]
+    for kind in kinds:
+        for rank, stage in copies_of(schedule):
+            goes_up = schedule.placement.bidirectional and rank != schedule.placement.ranks[stage]
+            number = (schedule.num_microbatches + 1) // 2 if goes_up else None
+            machine.run(
+                Op(stage, kind, number, schedule.num_steps - 1), rank, Moment("at the end", AFTER_ALL, AFTER_ALL)
+            )
 
 
-def _most_hopeless(orders: Sequence[Sequence[Op]], at: list[int], stuck: list[int]) -> int:
-    """The stuck rank whose message no rank will ever send; the first of a cycle where all would still come."""
+def _most_hopeless(machine: Machine, orders: Sequence[Sequence[Op]], at: list[int], stuck: list[int]) -> int:
+    """Which stuck rank goes on without its message: one at an op that has run before, whose message is used up; else one whose
+    message no rank will ever send; else the first of a cycle, where all would still come."""
     pending = {op for rank in stuck for op in orders[rank][at[rank] :]}
+    hopeless = []
     for rank in stuck:
         op = orders[rank][at[rank]]
+        if op in machine.ran:
+            return rank
         step, kinds = _SENDERS.get(op.kind, (0, ()))
         if pending.isdisjoint(op._replace(stage=op.stage + step, kind=kind) for kind in kinds):
-            return rank
-    return stuck[0]
+            hopeless.append(rank)
+    return (hopeless or stuck)[0]
 
 
 def _ranks(schedule: Schedule) -> list[int]:

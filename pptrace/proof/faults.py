@@ -59,3 +59,7 @@ class RepeatedOp(StateFault):
 
 class EarlyUse(StateFault):
     """An op started before what it needs was there."""
+
+
+class StrayOp(StateFault):
+    """An op that has no place in the run: of a stage or microbatch that is not there, or on a rank that does not hold it."""

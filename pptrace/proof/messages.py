@@ -6,34 +6,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pptrace.model import MESSAGE_KINDS, NUM_ENGINE_KINDS, OpKind
-from pptrace.proof.faults import MissingMessage, RepeatedOp, WrongMicrobatch
+from pptrace.model import MESSAGE_KINDS, OpKind
+from pptrace.proof.faults import MissingMessage, WrongMicrobatch
 from pptrace.proof.machine import Machine
 from pptrace.proof.state import NEVER_TIMED, Mailboxes, Message, owner_of, owner_text
 
 if TYPE_CHECKING:
-    from pptrace.listing import Listing
     from pptrace.model import Op, Schedule
     from pptrace.proof.arithmetic import Matrix
     from pptrace.proof.problem import Problem
+    from pptrace.proof.state import Copy, Moment
 
 _SENDS = (OpKind.SEND_F, OpKind.SEND_B)
 _Tag = tuple[int, str, tuple[int, int]]
 """What a message is: the stage it goes to, its direction, its owner."""
 _FORWARD = (OpKind.SEND_F, OpKind.RECV_F)
-
-
-def has_messages(listing: Listing) -> bool:
-    """Whether a listing sends and receives."""
-    return any(op.kind in MESSAGE_KINDS for row in listing.rows for cell in row for op in cell.ops)
-
-
-def orders_of(listing: Listing) -> list[list[Op]]:
-    """Per rank, the ops that a MessageMachine runs: compute, updates and messages."""
-    return [
-        [op for cell in row for op in cell.ops if op.kind < NUM_ENGINE_KINDS or op.kind in MESSAGE_KINDS]
-        for row in listing.rows
-    ]
 
 
 class _Wire:
@@ -73,23 +60,29 @@ class MessageMachine(Machine):
         self.outbox = Mailboxes(tagged=True)
         self.wire = _Wire(tagged=tagged)
 
-    def run(
-        self, op: Op, rank: int, at: str, start: int = NEVER_TIMED, end: int = NEVER_TIMED, arrival: int = NEVER_TIMED
-    ) -> None:
-        if op.kind not in MESSAGE_KINDS:
-            super().run(op, rank, at, start, end, arrival)
-            return
-        if op in self.ran:
-            self._fault(RepeatedOp(op, at, "runs a second time"))
-        if self._put_on_wire(op, rank, at) if op.kind in _SENDS else self._take_off_wire(op, rank, at):
-            self.ran.add(op)
-            self.counts[op.kind] += 1
-
     def has_input(self, op: Op, rank: int) -> bool:
         """Only receives wait; whether an op's message has been received by then is what is to be found out."""
-        if op.kind in (OpKind.RECV_F, OpKind.RECV_B):
-            return self.wire.next_tag(self._pair(op, rank), (op.stage, _direction(op), owner_of(op))) is not None
-        return True
+        if op.kind not in (OpKind.RECV_F, OpKind.RECV_B) or self._stray(op, rank):
+            return True
+        return self.wire.next_tag(self._pair(op, rank), (op.stage, _direction(op), owner_of(op))) is not None
+
+    def _do(self, op: Op, copy: Copy, moment: Moment) -> bool:
+        if op.kind not in MESSAGE_KINDS:
+            return super()._do(op, copy, moment)
+        if op.kind in _SENDS:
+            return self._put_on_wire(op, copy[0], moment.text)
+        return self._take_off_wire(op, copy[0], moment.text)
+
+    def _stray(self, op: Op, rank: int) -> str:
+        why = super()._stray(op, rank)
+        if why or op.kind not in MESSAGE_KINDS:
+            return why
+        sender, receiver = self._pair(op, rank)
+        if NEVER_TIMED in (sender, receiver):
+            return f"has no stage to {'send to' if op.kind in _SENDS else 'receive from'}"
+        if sender == receiver:
+            return "is a message between stages of one rank, which hand over without any"
+        return ""
 
     def _pair(self, op: Op, rank: int) -> tuple[int, int]:
         """(sender, receiver) of a message op on `rank`."""
@@ -130,11 +123,11 @@ class MessageMachine(Machine):
             return NEVER_TIMED
         return self.schedule.placement.rank_of(stage, microbatch, self.schedule.num_microbatches)
 
-    def _send(self, op: Op, stage: int, direction: str, content: Matrix) -> None:
+    def _send(self, op: Op, stage: int, direction: str, content: Matrix, moment: Moment) -> None:
         owner = owner_of(op)
         receiver = self._rank_of(stage, owner[1])
         if receiver == self._rank_of(op.stage, owner[1]):  # neighbours on one rank hand over without a message
-            super()._send(op, stage, direction, content)
+            super()._send(op, stage, direction, content, moment)
         else:
             self.outbox.put((receiver, stage, direction), Message(owner, content, NEVER_TIMED))
 

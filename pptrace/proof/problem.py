@@ -25,15 +25,16 @@ LEARNING_RATE = Fraction(1, 32)
 MAX_BITS = 100_000
 """Exact numbers longer than this are refused."""
 _DATA_TWOS = 5
-DROPOUTS = ("none", "tied", "ordered")
+DROPOUTS = ("none", "tied", "ordered", "redrawn")
 
 
 class Problem:
     """A model of `num_stages` slices and its data: `samples[m]` samples in microbatch m, the same sizes in every step.
 
     `share(m)` is the factor that the gradient of microbatch m (a mean over its samples) gets when it is accumulated:
-    1/M, unless a lesson sets `shares`. `dropout`: "none", "tied" (masks belong to samples) or "ordered" (one generator,
-    drawn from in order of execution). `batch_statistics` takes the batch's mean off every slice's input.
+    1/M, unless a lesson sets `shares`. `dropout`: "none", "tied" (masks belong to samples), "ordered" (one generator,
+    drawn from in order of execution) or "redrawn" (tied, but a recomputation draws anew). `batch_statistics` takes the
+    batch's mean off every slice's input.
     """
 
     def __init__(
@@ -88,6 +89,15 @@ class Problem:
         averaged.shares = (Fraction(1, count),) * self.num_microbatches
         return averaged
 
+    def changed(self, *, shares: tuple[Fraction, ...] | None = None, dropout: str | None = None) -> Problem:
+        """The same model and data with other shares or other dropout."""
+        other = copy(self)
+        if shares is not None:
+            other.shares, other.own_shares = shares, True
+        if dropout is not None:
+            other.dropout = dropout
+        return other
+
     def masks(self) -> Masks | None:
         """A new source of dropout masks, or None without dropout."""
         return None if self.dropout == "none" else Masks(self)
@@ -100,12 +110,14 @@ class Masks:
         self.problem = problem
         self.stream = Random(f"{problem.seed} masks")
 
-    def mask(self, stage: int, owners: Iterable[tuple[int, int]]) -> Mask:
-        """The mask of `stage` for the samples of the microbatches `owners`, given by (step, microbatch)."""
+    def mask(self, stage: int, owners: Iterable[tuple[int, int]], *, again: bool = False) -> Mask:
+        """The mask of `stage` for the samples of the microbatches `owners`, given by (step, microbatch); `again` where a
+        forward is recomputed."""
+        tied = self.problem.dropout == "tied" or (self.problem.dropout == "redrawn" and not again)
         rows: Mask = []
         for step, microbatch in owners:
             source = self.stream
-            if self.problem.dropout == "tied":
+            if tied:
                 source = Random(f"{self.problem.seed} mask {step} {stage} {microbatch}")
             rows += [[2 * source.getrandbits(1) for _ in range(WIDTH)] for _ in range(self.problem.samples[microbatch])]
         return rows
@@ -133,11 +145,12 @@ def estimated_bits(num_stages: int, num_microbatches: int, num_updates: int) -> 
 
 
 def require_short_numbers(num_stages: int, num_microbatches: int, num_updates: int) -> None:
-    """Raise `LimitError` where exact numbers would pass MAX_BITS."""
+    """Raise `LimitError` where exact numbers would pass MAX_BITS; `num_microbatches` is how many an update has."""
     bits = estimated_bits(num_stages, num_microbatches, num_updates)
     if bits > MAX_BITS:
+        hint = " (every microbatch is one here)" if num_microbatches == 1 else ""
         message = (
             f"exact numbers grow with every update: {num_updates} updates of {num_stages} stages need more than "
-            f"{MAX_BITS:,} bits each (estimated); use --arithmetic float64, or fewer updates"
+            f"{MAX_BITS:,} bits each (estimated); use --arithmetic float64, or fewer updates{hint}"
         )
         raise LimitError(message)

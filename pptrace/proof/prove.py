@@ -11,18 +11,17 @@ from pptrace.proof.arithmetic import Exact
 from pptrace.proof.compare import Compared, Comparison, compare
 from pptrace.proof.executor import finish_steps, run_timeline, run_untimed
 from pptrace.proof.machine import Machine
-from pptrace.proof.messages import MessageMachine, orders_of
+from pptrace.proof.messages import MessageMachine
 from pptrace.proof.problem import Problem, require_short_numbers
 from pptrace.proof.reference import Owner, Reference, unsplit
+from pptrace.proof.written import Written
 from pptrace.schedules.updates import with_updates
-from pptrace.timeline import simulate_schedule
+from pptrace.timeline import Timeline, simulate_schedule
 
 if TYPE_CHECKING:
     from pptrace.costs import Costs
-    from pptrace.listing import Listing
     from pptrace.model import Op
     from pptrace.proof.faults import StateFault
-    from pptrace.timeline import Timeline
 
 
 class Proof(NamedTuple):
@@ -84,12 +83,17 @@ def _of_forwards(outputs: Compared, losses: Compared) -> str:
 
 def _clause(part: Compared, num_updates: int) -> str:
     step = f" in update {part.update}" if num_updates > 1 else ""
+    said = []
     if part.missing:
-        return f"incomplete{step}: {_owners(part.missing)} missing"
+        said.append(f"incomplete{step}: {_owners(part.missing)} missing")
     if part.late:
-        return f"incomplete{step}: {_owners(part.late)} came after the update"
+        said.append(f"incomplete{step}: {_owners(part.late)} came after the update")
     if part.doubled:
-        return f"wrong{step}: {_owners(part.doubled)} counted twice"
+        said.append(f"wrong{step}: {_owners(part.doubled)} counted twice")
+    if part.mixed:
+        said.append(f"wrong{step}: {_owners(part.mixed)} taken from another microbatch's state")
+    if said:
+        return " and ".join(said)
     on = (part.update or 0) + 1 < num_updates
     return f"differ from update {part.update} on" if on else f"differ{step}"
 
@@ -105,7 +109,7 @@ def _numbers(numbers: list[int]) -> str:
 
 
 def prove(
-    subject: Schedule | Timeline,
+    subject: Schedule | Timeline | Written,
     costs: Costs | None = None,
     *,
     steps: int = 1,
@@ -114,33 +118,38 @@ def prove(
     tagged: bool = True,
     strict: bool = False,
     reference: Reference | None = None,
-    listing: Listing | None = None,
 ) -> Proof:
     """Run `subject` op by op on a small model and compare with the unsplit step.
 
     A Timeline is followed in time; a Schedule is timed with `costs` first, and run rank by rank where the engine refuses
-    it. A Schedule without updates gets REDUCE and STEP at its end and is repeated `steps` times; whatever holds updates
-    is taken as it is. `problem` sets arithmetic, dropout and normalisation (default: exact, none, mean); `slots` and
-    `tagged` are the Machine's. With `listing`, the file that `subject` was made from, its one step is run with the file's
-    own messages, buffered, in place of those that follow from the dependencies. `reference` may be handed in
-    where many schedules share one problem. Raises `LimitError` where exact numbers would become too long,
-    `ParameterError` for steps that cannot be, `StateFault` when strict.
+    it; a Written is run rank by rank as it stands, with its own messages, buffered, where it has them. A Schedule without
+    updates gets REDUCE and STEP at its end and is repeated `steps` times; whatever holds updates is taken as it is.
+    `problem` sets arithmetic, dropout and normalisation (default: exact, none, mean); `slots` and `tagged` are the
+    Machine's. `reference` may be handed in where many schedules share one problem. Raises `LimitError` where exact numbers
+    would become too long, `ParameterError` for steps that cannot be, `StateFault` when strict.
     """
-    timeline = None if isinstance(subject, Schedule) else subject
+    timeline = subject if isinstance(subject, Timeline) else None
     schedule = subject if isinstance(subject, Schedule) else subject.schedule
-    if timeline is None:
-        schedule = _with_boundary(schedule, steps, keep=listing is not None)
     problem = problem or Problem(schedule.num_stages, schedule.num_microbatches)
+    exact = isinstance(problem.arithmetic, Exact)
+    if exact and not schedule.asynchronous:
+        require_short_numbers(schedule.num_stages, schedule.num_microbatches, max(steps, schedule.num_steps))
+    if isinstance(subject, Schedule):
+        schedule = _with_boundary(schedule, steps)
+    elif steps not in (1, schedule.num_steps):
+        message = f"{schedule.name} has its own times, of {schedule.num_steps} steps; leave --steps out"
+        raise ParameterError(message)
     updates = _updates(schedule)
-    if isinstance(problem.arithmetic, Exact):
-        require_short_numbers(schedule.num_stages, schedule.num_microbatches, len(updates))
+    if exact:
+        require_short_numbers(schedule.num_stages, len(updates[0]) if updates else 1, len(updates))
     if schedule.asynchronous and updates:
         problem = problem.averaged_over(len(updates[0]))
     machine: Machine
-    refused = ""
-    if listing is not None:
-        machine = MessageMachine(problem, schedule, strict=strict, slots=slots, tagged=tagged)
-        run_untimed(machine, orders_of(listing))
+    if isinstance(subject, Written):
+        kind = MessageMachine if subject.has_messages else Machine
+        machine = kind(problem, schedule, strict=strict, slots=slots, tagged=tagged)
+        refused = subject.refused
+        run_untimed(machine, subject.orders)
     else:
         uses_version = _version_before_the_newest if schedule.name == DOUBLE_BUFFERED else None
         machine = Machine(problem, schedule, strict=strict, slots=slots, tagged=tagged, uses_version=uses_version)
@@ -168,8 +177,8 @@ def _version_before_the_newest(op: Op) -> int:
     return max(op.step - 1, 0)
 
 
-def _with_boundary(schedule: Schedule, steps: int, *, keep: bool) -> Schedule:
-    """`schedule` with an update at the end of every step; the same with `keep`, if it can be stepped once at its end."""
+def _with_boundary(schedule: Schedule, steps: int) -> Schedule:
+    """`schedule` with an update at the end of every step, as it is where it has any."""
     if OpKind.STEP in schedule.kinds():
         if steps not in (1, schedule.num_steps):
             message = f"{schedule.name} holds {schedule.num_steps} optimizer steps already; leave --steps out"
@@ -180,7 +189,7 @@ def _with_boundary(schedule: Schedule, steps: int, *, keep: bool) -> Schedule:
             f"{schedule.name} holds {schedule.num_steps} steps but no STEP op; give each its update, or prove one step"
         )
         raise ParameterError(message)
-    return schedule if keep else with_updates(schedule, steps)
+    return with_updates(schedule, steps)
 
 
 def _updates(schedule: Schedule) -> tuple[tuple[Owner, ...], ...]:

@@ -1,11 +1,12 @@
-"""What a machine holds while a schedule runs: activations, messages, gradients, each with its owner. It checks nothing."""
+"""What a machine holds while a schedule runs: moments, activations, messages, gradients, each with its owner. It checks
+nothing."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from pptrace.model import Op
+    from pptrace.model import Op, Schedule
     from pptrace.proof.arithmetic import Matrix
     from pptrace.proof.layers import Parameters, Pending, Saved
 
@@ -14,6 +15,18 @@ Owner = tuple[int, int]
 Copy = tuple[int, int]
 """(rank, stage): one copy of a stage's weights."""
 NEVER_TIMED = -1
+AFTER_ALL = 2**63
+"""Ticks: of an order without times, and later than any."""
+
+
+class Moment(NamedTuple):
+    """When an op runs: `text` for faults (`t=3`, `op 4 of rank 1`), and in ticks its start, its end and when its result arrives
+    at the next op; NEVER_TIMED where the order has no times."""
+
+    text: str
+    start: int = NEVER_TIMED
+    end: int = NEVER_TIMED
+    arrival: int = NEVER_TIMED
 
 
 class Activation(NamedTuple):
@@ -38,10 +51,12 @@ class Message(NamedTuple):
 
 
 class Gradient(NamedTuple):
-    """A sum of microbatch gradients, and the microbatches in it, in the order in which they were added."""
+    """A sum of microbatch gradients, and the microbatches in it, in the order in which they were added. `ready` is the tick
+    from which it is complete."""
 
     total: Parameters
     owners: tuple[Owner, ...]
+    ready: int = NEVER_TIMED
 
 
 def owner_of(op: Op) -> Owner:
@@ -52,6 +67,16 @@ def owner_text(owner: Owner, *, short: bool = False) -> str:
     """`microbatch 3`, or `microbatch 3@1` in a later step."""
     step = f"@{owner[0]}" if owner[0] else ""
     return f"{'' if short else 'microbatch '}{owner[1]}{step}"
+
+
+def copies_of(schedule: Schedule) -> list[Copy]:
+    """Every (rank, stage) that holds weights and is used, by stage."""
+    placement, num = schedule.placement, schedule.num_microbatches
+    return [
+        (rank, stage)
+        for stage in range(schedule.num_stages)
+        for rank in sorted({placement.rank_of(stage, microbatch, num) for microbatch in range(num)})
+    ]
 
 
 class Mailboxes:

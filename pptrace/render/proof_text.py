@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pptrace.printable import printable
-from pptrace.proof.lessons import number_text
+from pptrace.proof.lesson import explained, number_text
 from pptrace.proof.problem import WIDTH
 from pptrace.render.lines import columns, folded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pptrace.proof.choices import Choice
     from pptrace.proof.compare import Compared, Count
-    from pptrace.proof.lessons import Choice, Lesson
+    from pptrace.proof.lesson import Lesson
     from pptrace.proof.prove import Proof
 
 PROSE = 110
@@ -28,17 +29,23 @@ def proof_text(proof: Proof, choice: Choice, found: Sequence[Lesson], notes: Seq
         lines += ["", *_faults(proof)]
     for lesson in found:
         lines += ["", *_lesson(lesson)]
-    return "\n".join([*lines, "", *folded(f"verdict: {verdict(proof)}", PROSE)]) + "\n"
+    return "\n".join([*lines, "", *folded(f"verdict: {verdict(proof, found)}", PROSE)]) + "\n"
 
 
-def verdict(proof: Proof) -> str:
-    """`proved: ...` or `not proved: ...`, in one line."""
-    reasons = [proof.sentence()]
+def verdict(proof: Proof, found: Sequence[Lesson] = ()) -> str:
+    """`proved: ...` or `not proved: ...`, in one line; where all that differs is what the lessons `found` expect, that too."""
+    reasons = []
     if proof.faults:
-        reasons.append(f"{len(proof.faults)} {'fault' if len(proof.faults) == 1 else 'faults'} in the use of state")
+        count, first = len(proof.faults), proof.faults[0]
+        faults = "1 fault in the use of state:" if count == 1 else f"{count} faults in the use of state, the first"
+        reasons.append(f"{faults} {first.code} at {first.op} ({first.at})")
     if proof.refused:
         reasons.append("the engine cannot run this order")
-    return f"{'proved' if proof.proved else 'not proved'}: {'; '.join(reasons)}"
+    if not proof.proved and explained(found):
+        reasons.append("all of that is to be expected, as said above")
+    but = ", but " if proof.comparison.equal else "; "
+    text = but.join([proof.sentence(), "; ".join(reasons)] if reasons else [proof.sentence()])
+    return f"{'proved' if proof.proved else 'not proved'}: {text}"
 
 
 def proof_note(proof: Proof, width: int | None = None) -> str:
@@ -96,7 +103,12 @@ def _remark(part: Compared) -> str:
         return "never computed: the update was not reached"
     reasons = [
         f"{what} {' '.join(_owner(owner) for owner in owners[:16])}{' ...' if len(owners) > 16 else ''}"
-        for what, owners in (("missing", part.missing), ("too late", part.late), ("twice", part.doubled))
+        for what, owners in (
+            ("missing", part.missing),
+            ("too late", part.late),
+            ("twice", part.doubled),
+            ("from another's state", part.mixed),
+        )
         if owners
     ]
     if part.difference is not None and not part.equal:
@@ -122,8 +134,7 @@ def _faults(proof: Proof) -> list[str]:
 
 
 def _lesson(lesson: Lesson) -> list[str]:
-    outcome = "equal" if lesson.expects == "equal" else "different, and no fault of the schedule"
-    lines = [f"{lesson.name}   (to be expected: {outcome})"]
+    lines = [f"{lesson.name}   (to be expected: {'equal' if lesson.expects == 'equal' else 'different'})"]
     for paragraph in lesson.text:
         lines += [f"  {line}" for line in folded(paragraph, PROSE - 2, "")]
     if lesson.rows:

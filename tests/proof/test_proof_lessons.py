@@ -6,7 +6,9 @@ import pytest
 
 from pptrace.errors import ParameterError
 from pptrace.proof import layers
-from pptrace.proof.lessons import Choice, lessons, number_text, problem_for, unequal_samples
+from pptrace.proof.choices import Choice, problem_for, unequal_samples
+from pptrace.proof.lesson import number_text
+from pptrace.proof.lessons import lessons
 from pptrace.proof.prove import prove
 from pptrace.schedules.registry import Params, build
 from pptrace.schedules.transforms import recompute
@@ -14,13 +16,17 @@ from pptrace.schedules.transforms import recompute
 
 def proof_of(schedule, **choice):
     chosen = Choice(**choice)
-    proof = prove(schedule, problem=problem_for(schedule.num_stages, schedule.num_microbatches, chosen))
-    return proof, lessons(proof, chosen, schedule)
+
+    def proof_on(problem):
+        return prove(schedule, problem=problem)
+
+    proof = proof_on(problem_for(schedule.num_stages, schedule.num_microbatches, chosen))
+    return proof, lessons(proof, chosen, proof_on)
 
 
 def bits_of(proof, stage=0):
     """The gradient of one stage as the numbers that it is made of."""
-    return next(gradient.total for (copy, _), gradient in proof.machine.reduced.items() if copy[1] == stage)
+    return next(gradient.total for (copy, _), gradient in proof.machine.updates.reduced.items() if copy[1] == stage)
 
 
 def test_without_a_lesson_there_is_nothing_to_say():
@@ -64,7 +70,8 @@ def test_a_sum_instead_of_a_mean_is_M_times_the_gradient():
     proof, [lesson] = proof_of(build("1f1b", Params(4, 6)), normalization="sum")
     assert not proof.proved
     assert lesson.expects == "differs"
-    assert "exactly M = 6 times" in lesson.text[0]
+    assert "exactly 6 times" in lesson.text[0]
+    assert lesson.explains
     num = proof.problem.arithmetic
     for stage in range(4):
         six_times = layers.times(num, proof.reference.gradients[0][stage], Fraction(6))
@@ -77,14 +84,16 @@ def test_statistics_of_a_microbatch_are_not_those_of_the_batch():
     assert not proof.comparison.outputs.equal
     assert not any(part.equal for part in proof.comparison.gradients)
     assert lesson.expects == "differs"
-    assert "running means (momentum 1/2) differ too" in lesson.text[1]
+    assert "gives exactly the gradients of this schedule: statistics make all the difference" in lesson.text[1]
+    assert "running means (momentum 1/2) differ too" in lesson.text[2]
+    assert lesson.explains
 
 
 def test_one_microbatch_is_the_whole_batch_also_for_its_statistics():
     proof, [lesson] = proof_of(build("1f1b", Params(3, 1)), normalization="batch")
     assert proof.proved
     assert lesson.expects == "equal"
-    assert "running means (momentum 1/2) are the same" in lesson.text[1]
+    assert "running means (momentum 1/2) are the same" in lesson.text[2]
 
 
 def test_unequal_microbatches_need_their_samples_as_weights():
@@ -169,7 +178,7 @@ def delayed(problem, owners, version_of, num_updates, size):
 
 
 def assert_history(proof, expected):
-    for (_, stage), versions in proof.machine.weights.items():
+    for (_, stage), versions in proof.machine.updates.weights.items():
         assert len(versions) == len(expected[stage])
         for found, wanted in zip(versions, expected[stage], strict=True):
             assert layers.same(proof.problem.arithmetic, found, wanted)
@@ -193,9 +202,11 @@ def test_weight_stashing_is_not_the_synchronous_update_from_the_second_version_o
     proof, [lesson] = proof_of(build("pipedream", Params(3, 4)))
     assert not proof.proved
     assert lesson.expects == "differs"
-    assert [row.label for row in lesson.rows] == ["version 1", "version 2", "version 3", "version 4"]
-    assert lesson.rows[0].cells == ("0", "0", "0")
-    assert all(cell != "0" for row in lesson.rows[1:] for cell in row.cells)
+    assert [row.label for row in lesson.rows] == ["updates old", *(f"version {k}" for k in range(1, 5))]
+    assert lesson.rows[0].cells == ("2", "1", "0")
+    assert lesson.rows[1].cells == ("0", "0", "0")
+    assert all(cell != "0" for row in lesson.rows[2:] for cell in row.cells)
+    assert lesson.explains
     assert proof.sentence() == "outputs and losses differ, gradients of stages 0 1 2 differ from update 1 on"
 
 

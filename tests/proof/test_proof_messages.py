@@ -9,8 +9,8 @@ from pptrace import formats
 from pptrace.formats.listings import schedule_of
 from pptrace.listing import Cell, Listing
 from pptrace.model import MESSAGE_KINDS, Op, OpKind
-from pptrace.proof.messages import has_messages
 from pptrace.proof.prove import prove
+from pptrace.proof.written import as_written
 
 FAULTY = set(golden_data.names("goldens/torch_csv/1f1b_P"))
 
@@ -20,8 +20,8 @@ def listing_at(path):
 
 
 def proof_of(listing, **options):
-    schedule = schedule_of(listing, incomplete=True).schedule
-    return prove(schedule, listing=listing if has_messages(listing) else None, **options)
+    written = as_written(listing)
+    return prove(written if written.needs_its_order else schedule_of(listing).schedule, **options)
 
 
 def ops_of(listing):
