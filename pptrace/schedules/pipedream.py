@@ -84,17 +84,21 @@ def check_2bw(params: Params) -> None:
 
 
 def claims_without_flush(params: Params, costs: EqualCosts) -> list[Claim]:
-    """Those of 1f1b over the microbatches of all steps; the idle time per step, (P-1)(f+b)/steps, goes to 0."""
+    """Those of 1f1b over the microbatches of all K steps; the idle time per step, (P-1)(f+b)/K, goes to 0."""
     whole = params._replace(num_microbatches=params.num_microbatches * params.num_steps, num_steps=1)
     free_update = Condition("updates take no time", costs.update == 0)
-    steps = "" if params.num_steps == 1 else f", M = {whole.num_microbatches} of all steps"
     return [
         claim._replace(
-            formula=claim.formula + steps,
+            formula=claim.formula if params.num_steps == 1 else _of_all_steps(claim.formula),
             conditions=claim.conditions if claim.of_order else (*claim.conditions, free_update),
         )
         for claim in claims_1f1b(whole, costs)
     ]
+
+
+def _of_all_steps(formula: str) -> str:
+    """A formula of M microbatches as one of K*M: `(M+P-1)` as `(K*M+P-1)`, `(P-1)/M` as `(P-1)/(K*M)`."""
+    return formula.replace("/M", "/(M)").replace("M", "K*M")
 
 
 ENTRIES = {

@@ -82,6 +82,22 @@ def test_what_it_is_often_taken_for_is_told_in_every_report(name: str) -> None:
     assert ("flush" in told[0], "weight version" in told[0]) == (True, True)
 
 
+def test_closed_forms_are_of_the_microbatches_of_all_steps() -> None:
+    """P4 M4, three steps: 12 microbatches; with one step the formulas are those of 1f1b."""
+    unit = Costs(values(1), values(1))
+    forms = Report(simulate_schedule(build("pipedream", Params(4, 4, num_steps=3)), unit)).closed_forms
+    assert [(form.formula, form.claimed, form.verdict) for form in forms] == [
+        ("(K*M+P-1)*(f+b) + 2*c*((P-1)+(K*M-1)-ceil((K*M-1)/P))", (30,), "agrees"),
+        ("(P-1)/(K*M+P-1)", (Fraction(3, 15),), "agrees"),
+        ("(P-1)/(K*M)", (Fraction(3, 12),), "agrees"),
+        ("min(K*M, P-r)", (4, 3, 2, 1), "agrees"),
+    ]
+    once = Report(simulate_schedule(build("pipedream", Params(4, 4)), unit)).closed_forms
+    assert [form.formula for form in once] == [
+        form.formula for form in Report(simulate_schedule(build("1f1b", Params(4, 4)), unit)).closed_forms
+    ]
+
+
 def test_an_update_takes_its_time_between_ops() -> None:
     timeline = simulate_schedule(build("pipedream", Params(1, 2)), Costs(values(1), values(1), step_time=Fraction(3)))
     assert [(str(span.op), span.start, span.end) for span in timeline.spans(0)] == [
