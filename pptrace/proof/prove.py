@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pptrace.analysis.closed_forms import params_of
 from pptrace.analysis.weight_versions import DOUBLE_BUFFERED
 from pptrace.errors import DeadlockError, ParameterError, ScheduleError
 from pptrace.model import OpKind, Schedule
@@ -15,6 +16,7 @@ from pptrace.proof.messages import MessageMachine
 from pptrace.proof.problem import Problem, require_short_numbers
 from pptrace.proof.reference import Owner, Reference, unsplit
 from pptrace.proof.written import Written
+from pptrace.schedules.registry import REGISTRY, with_remedy
 from pptrace.schedules.updates import with_updates
 from pptrace.timeline import Timeline, simulate_schedule
 
@@ -168,6 +170,9 @@ def _run(machine: Machine, timeline: Timeline | None, costs: Costs | None) -> st
             timeline = simulate_schedule(machine.schedule, costs)
         except (ScheduleError, DeadlockError) as error:
             run_untimed(machine, list(machine.schedule))
+            name = machine.schedule.name
+            if isinstance(error, DeadlockError) and name in REGISTRY:
+                return str(with_remedy(error, name, params_of(machine.schedule)))
             return str(error)
     run_timeline(machine, timeline)
     return ""

@@ -193,6 +193,11 @@ def test_a_deadlock_is_run_as_far_as_it_goes_and_never_proved():
     assert not proof.proved
 
 
+def test_a_deadlock_of_a_registered_schedule_has_its_remedy():
+    proof = prove(build("interleaved", Params(4, 5, 3, 4)))
+    assert proof.refused.endswith("; leave --group out (groups of 5 never deadlock)")
+
+
 def test_a_timeline_whose_op_starts_before_its_message_is_an_early_use():
     schedule = with_updates(build("1f1b", Params(2, 1)))
     right = simulate_schedule(schedule)
