@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pptrace.schedules.registry import Entry
 
 
+MOST_OPS = 20_000
+"""Longer orders are not compared with all that is registered where nobody asked for it: it takes a second and more."""
+
+
 class Candidate(NamedTuple):
     """A registered schedule with the choices that make an order, sizes left out: `interleaved` with v=2 group=5."""
 
@@ -33,8 +37,8 @@ class Candidate(NamedTuple):
 
 class Recognition(NamedTuple):
     """`equal` are all schedules with exactly this order. Where there is none, `nearest` is the one that shares most ops at the
-    beginnings and ends of its lists (None where no registered schedule has this placement), `shared` of `total` ops, and
-    `differences` are the first ones, rank by rank."""
+    beginnings and ends of its lists (None where no registered schedule has this placement), `shared` of the `total` ops of
+    the longer of the two, and `differences` are the first ones, rank by rank."""
 
     equal: tuple[Candidate, ...]
     nearest: Candidate | None = None
@@ -74,7 +78,8 @@ def recognize(schedule: Schedule) -> Recognition:
     if best is None:
         return Recognition((), total=total)
     shared, nearest, built = best
-    return Recognition((), nearest, order_differences(schedule, built), shared, total)
+    longer = max(total, sum(len(compute_codes(built, rank)) for rank in range(built.num_ranks)))
+    return Recognition((), nearest, order_differences(schedule, built), shared, longer)
 
 
 def _candidates(schedule: Schedule) -> Iterator[tuple[Candidate, Schedule]]:

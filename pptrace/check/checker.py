@@ -7,10 +7,11 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from pptrace.analysis.recognition import MOST_OPS, recognize
 from pptrace.check.advice import advice_findings
 from pptrace.check.events import GROUPINGS, SENDS, Assumptions
 from pptrace.check.findings import CheckReport, Finding, Place, Verdict, ordered
-from pptrace.check.kinds import ERROR
+from pptrace.check.kinds import ERROR, KINDS
 from pptrace.check.ledger import Ledger
 from pptrace.check.messages import Messages
 from pptrace.check.program import Program, from_listing, from_schedule
@@ -20,6 +21,8 @@ from pptrace.check.structure import find_faults
 from pptrace.check.timing import of_slots, of_timeline, timing_findings
 from pptrace.errors import ParameterError
 from pptrace.listing import Listing
+from pptrace.model import Schedule
+from pptrace.schedules.registry import REGISTRY
 from pptrace.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from pptrace.costs import Costs
-    from pptrace.model import Schedule
 
 MOST_OF_A_KIND = 20
 """So many findings of one kind are told one by one; the others are counted in one more."""
@@ -106,7 +108,18 @@ def _checked(
         findings += timing_findings(of_slots(program, *compute), options.tolerance, delays=options.advice)
     if options.advice and verdict.runs and not any(finding.severity == ERROR for finding in findings):
         findings += advice_findings(program, compute, options.costs)
-    return CheckReport(_limited(findings), verdict, sizes)
+    return CheckReport(_limited(findings), verdict, sizes, _order(source, compute.schedule, findings))
+
+
+def _order(source: Listing | Schedule | Timeline, schedule: Schedule, findings: list[Finding]) -> str:
+    """Which registered order it is or is nearest to. What is registered says so itself."""
+    named = (
+        source.name if isinstance(source, Schedule) else source.schedule.name if isinstance(source, Timeline) else ""
+    )
+    if named in REGISTRY or schedule.num_ops > MOST_OPS:
+        return ""
+    faulty = any(finding.severity == ERROR and KINDS[finding.code].group == "structure" for finding in findings)
+    return ("its faults aside, " if faulty else "") + recognize(schedule).sentence()
 
 
 @contextmanager

@@ -62,11 +62,13 @@ class Verdict(NamedTuple):
 
 
 class CheckReport(NamedTuple):
-    """All findings, the worst first, the verdict on progress, and the sizes that the ops themselves tell."""
+    """All findings, the worst first, the verdict on progress, the sizes that the ops themselves tell, and, of a file, which
+    registered order it is or is nearest to (with its faults put right; empty where that was not looked at)."""
 
     findings: tuple[Finding, ...]
     verdict: Verdict
     sizes: str = ""
+    order: str = ""
 
     def count(self, severity: str) -> int:
         return sum(finding.severity == severity for finding in self.findings)

@@ -94,6 +94,7 @@ def command(
         message = f"{option} is of text; for {chosen}: {', '.join(FIGURE_OPTIONS)}, --window, --only-ranks, --width"
         raise ParameterError(message)
     loaded = load(source, options)
+    loaded.name_order()
     report = loaded.report()
     for finding in loaded.findings:
         warn(finding)

@@ -161,6 +161,14 @@ class Loaded:
             raise ParameterError(message)
         return simulate_schedule(self.schedule, costs)
 
+    def name_order(self) -> None:
+        """Say in the notes which registered order a file has, or is nearest to; a trace that says what it is is believed."""
+        from pptrace.analysis.recognition import MOST_OPS, recognize  # noqa: PLC0415  (a registered name needs none)
+
+        if self.document is not None and self.schedule.name not in REGISTRY and self.schedule.num_ops <= MOST_OPS:
+            sentence = recognize(self.schedule).sentence()
+            self.notes = (*(note for note in self.notes if note != sentence), sentence)
+
     def report(self) -> Report:
         """Everything that is shown of the timeline."""
         if self._report is None:

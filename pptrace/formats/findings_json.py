@@ -17,11 +17,13 @@ SCHEMA = "pptrace.check/1"
 
 
 def write(report: CheckReport, source: str, notes: Sequence[str] = ()) -> bytes:
-    """The document: source, verdict with its assumptions, counts, findings. A place that is not known is null."""
+    """The document: source, sizes, the registered order that it is or is nearest to, verdict with its assumptions, counts,
+    findings. A place that is not known is null."""
     document = {
         "schema": SCHEMA,
         "source": source,
         "sizes": report.sizes,
+        "order": report.order or None,
         "notes": list(notes),
         "verdict": {
             "runs": report.verdict.runs,

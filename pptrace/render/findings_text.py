@@ -18,7 +18,8 @@ _GITHUB = {ERROR: "error", WARNING: "warning", ADVICE: "notice"}
 
 def findings_text(report: CheckReport, label: str, notes: Sequence[str] = ()) -> str:
     """The findings, one paragraph each, then the verdict with its assumptions and the count. `label` is safe to print."""
-    lines = [f"{label}: {report.sizes}", *(f"{_INDENT}{printable(note)}" for note in notes), ""]
+    said = [*([report.order] if report.order else []), *map(printable, notes)]
+    lines = [f"{label}: {report.sizes}", *(f"{_INDENT}{sentence}" for sentence in said), ""]
     for finding in report.findings:
         lines += [*_paragraph(finding), ""]
     lines.append(f"verdict: {report.verdict.sentence}")

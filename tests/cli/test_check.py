@@ -26,6 +26,7 @@ def faulty(tmp_path, monkeypatch):
 def test_a_right_file_says_what_was_assumed():
     assert answer("check", "-", "--from", "torch-compute", stdin=RIGHT).splitlines() == [
         "standard input: 2 ranks, 2 stages, 2 microbatches, 8 ops",
+        "         this is the order of 1f1b, eager-1f1b, interleaved,v=1, pipedream, pipedream-2bw",
         "         letter B: the full backward, because no stage has a W",
         "",
         "verdict: deadlock-free under these assumptions",
@@ -163,3 +164,35 @@ def test_lost_work_is_an_error_and_not_a_shorter_schedule():
     result = run("check", "-", "--from", "torch-compute", stdin=LOST)
     assert result.exit_code == 1
     assert "rank 0 never runs 0B1; 1 activation is never released" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("zbv_P2_M4_v2.compute", "this is the order of zb-v"),
+        ("interleaved_1f1b_P4_M8_v3.comms", "this is the order of interleaved,v=3"),
+        ("dualpipev_P2_M4_v2.compute", "this is the order of dualpipev"),
+        ("1f1b_P2_M4_v1.compute", "its faults aside, this is the order of 1f1b, pipedream, pipedream-2bw"),
+    ],
+)
+def test_a_file_is_named_by_its_order(name, sentence):
+    data = golden_data.data(f"goldens/torch_csv/{name}.csv")
+    document = json.loads(run("check", "-", "--from", "torch-comms", "-t", "json", stdin=data).stdout)
+    assert document["order"] == sentence
+
+
+def test_an_order_that_is_not_registered_is_told_the_nearest_and_where_they_part():
+    """1f1b P2 M4 with the first two forwards of rank 0 exchanged."""
+    text = "0F1,0F0,0B0,0F2,0B1,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n"
+    sentence = "the nearest registered order is 1f1b (14 of 16 ops agree); first: rank 0, position 0: 0F1 in this order"
+    assert sentence in answer("check", "-", "--from", "torch-compute", stdin=text)
+    shown = " ".join(answer("show", "-", "--from", "torch-compute", "--section", "header", stdin=text).split())
+    assert sentence in shown
+    notes = json.loads(answer("show", "-", "--from", "torch-compute", "-t", "json", stdin=text))["notes"]
+    assert notes[-1].startswith(sentence)
+
+
+def test_what_says_its_name_is_not_named_again():
+    assert "this is the order" not in answer("check", "1f1b", "-P", "2", "-M", "4")
+    trace = answer("trace", "1f1b", "-P", "2", "-M", "4")
+    assert "this is the order" not in answer("check", "-", stdin=trace) + answer("show", "-", stdin=trace)
