@@ -10,6 +10,7 @@ overlapped pairs, boundaries) is as in `timeline`.
 
 from __future__ import annotations
 
+from array import array
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def run_blocking(
     schedule: Schedule, deps: Dependencies, timing: Durations, costs: Costs
-) -> tuple[list[int], list[int], dict[int, int]]:
+) -> tuple[array[int], array[int], dict[int, int]]:
     """The ends of all ops, when each message arrived, and when it left where that was later than its op's end, in ticks by
     position. Raises `DeadlockError` where no rank can move although ops or messages are left."""
     run = _Run(schedule, deps, timing.ticks, timing.latencies, split_pairs=costs.overlap == "split")
@@ -54,8 +55,8 @@ class _Run:
         self.ticks = ticks
         self.travel = travel
         self.pairs = frozenset() if split_pairs else schedule.pairs
-        self.ends = [-1] * schedule.num_ops
-        self.arrivals = [-1] * schedule.num_ops
+        self.ends = array("q", [-1]) * schedule.num_ops
+        self.arrivals = array("q", [-1]) * schedule.num_ops
         self.departures: dict[int, int] = {}
         self._owner = [rank for rank in range(schedule.num_ranks) for _ in schedule.positions(rank)]
         self._consumers, self._receives = self._messages()

@@ -154,15 +154,13 @@ def simulate_schedule(schedule: Schedule, costs: Costs | None = None, *, deps: D
     engine = run_blocking if costs.link == "blocking" else _run
     ends, arrivals, departures = engine(schedule, deps, timing, costs)
     starts = array("q", list(map(sub, ends, timing.ticks)))  # from a list: twice as fast as from an iterator
-    end_array = array("q", ends)
-    arrival_array = end_array if arrivals is ends else array("q", arrivals)
     return Timeline(
         schedule,
         costs,
         deps,
         starts,
-        end_array,
-        arrival_array,
+        ends,
+        arrivals,
         timing.ticks_per_unit,
         departures=departures,
         latencies=timing.latencies,
@@ -174,16 +172,16 @@ def _run(
     deps: Dependencies,
     timing: Durations,
     costs: Costs,
-) -> tuple[list[int], list[int], dict[int, int]]:
-    """The ends, arrivals (the same list where nothing travels) and late departures of all ops, by position.
+) -> tuple[array[int], array[int], dict[int, int]]:
+    """The ends, arrivals (the same array where nothing travels) and late departures of all ops, by position.
 
     One loop over the ops: a rank runs until it meets an op whose input is not there yet, leaves its number with the
     producer of that input, and is woken when that op is done.
     """
     ticks, travel = timing.ticks, timing.latencies
     num_ops = schedule.num_ops
-    ends = [-1] * num_ops
-    arrivals = ends if travel is None else [-1] * num_ops
+    ends = array("q", [-1]) * num_ops  # numbers side by side, in the order in which they are read again
+    arrivals = ends if travel is None else array("q", [-1]) * num_ops
     waits = deps.inputs
     pairs = schedule.pairs if costs.overlap != "split" else frozenset()
     if pairs:  # the first op of a pair waits for the inputs of both and takes the whole block, the second ends with it
@@ -235,7 +233,7 @@ def _run(
     return ends, arrivals, link.departures if link else {}
 
 
-def _pair_arrival(inputs: list[int], arrivals: list[int], first: int) -> tuple[int, int]:
+def _pair_arrival(inputs: list[int], arrivals: array[int], first: int) -> tuple[int, int]:
     """(when both inputs of the pair at `first` are there, _PAIR), or (-1, the producer that is not done)."""
     one, other = inputs[first], inputs[first + 1]
     at_one = arrivals[one] if one >= 0 else 0
@@ -250,7 +248,7 @@ def _pair_arrival(inputs: list[int], arrivals: list[int], first: int) -> tuple[i
 class _Gathered:
     """How far each group of ops has come. A group is walked once, however many ops wait for it."""
 
-    def __init__(self, deps: Dependencies, ends: list[int]) -> None:
+    def __init__(self, deps: Dependencies, ends: array[int]) -> None:
         self.groups = deps.gathers
         self.ends = ends  # not arrivals: a gradient that is gathered makes no hop of its own
         self.progress: dict[int, list[int]] = {}  # by group: [members that are done, latest end]
@@ -289,7 +287,7 @@ class _SerialLinks:
         return departure + travel
 
 
-def _deadlock(schedule: Schedule, deps: Dependencies, ends: list[int], next_op: list[int]) -> DeadlockError:
+def _deadlock(schedule: Schedule, deps: Dependencies, ends: array[int], next_op: list[int]) -> DeadlockError:
     """The cycle among the ranks that are stuck, starting at its lowest rank."""
     stuck = {rank: at for rank, at in enumerate(next_op) if at < schedule.rank_starts[rank + 1]}
     waits: dict[int, Wait] = {}
@@ -310,7 +308,7 @@ def _deadlock(schedule: Schedule, deps: Dependencies, ends: list[int], next_op: 
     return DeadlockError([waits[r] for r in ordered], {r: schedule.op(p) for r, p in stuck.items()})
 
 
-def retime(timeline: Timeline, *, communication: bool = True) -> list[int]:
+def retime(timeline: Timeline, *, communication: bool = True) -> array[int]:
     """The ends, by position, that the same order and op durations would have if every op started as early as it can;
     with `communication=False` as if no message took time."""
     travel = timeline.latencies if communication else None

@@ -23,6 +23,8 @@ from pptrace.timeline import Timeline
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_MOST_TICKS = 2**62
+"""Of all ops and messages together: an order that is timed again takes no longer, and its times are 64-bit numbers."""
 _MESSAGES = {"SEND_F": (OpKind.F,), "SEND_B": (OpKind.B, OpKind.I)}
 """Ops that are messages, and the kinds of the op whose output they may carry."""
 
@@ -59,6 +61,8 @@ def _timeline(trace: Trace, *, keep_overlaps: bool) -> tuple[Timeline, bool]:
     starts = array("q", [trace.events[e].start for e in order.events])
     ends = array("q", [trace.events[e].end for e in order.events])
     messages = _messages(trace, codes, order, ends)
+    if sum(ends) - sum(starts) + sum(messages.latencies or ()) > _MOST_TICKS:
+        _fail("$.events", "ops and messages take more than 2^62 ticks together; use a larger unit")
     measured = trace.measured or isinstance(trace.costs, msgspec.UnsetType)
     costs = Costs() if isinstance(trace.costs, msgspec.UnsetType) else _costs(trace.costs)
     try:

@@ -302,3 +302,13 @@ def test_a_number_of_5000_digits_in_an_unknown_field_is_passed_over() -> None:
     assert trace_json.read(trace.encode()).timeline is not None
     with pytest.raises(FormatError, match=r"^trace: \$\.ticks_per_unit: integer value out of range"):
         trace_json.read(HAND_WRITTEN.replace(": 10,", ": " + "9" * 5000 + ",", 1).encode())
+
+
+def test_messages_that_take_longer_together_than_64_bits_hold_are_refused() -> None:
+    """Each within 2^53 ticks, one after another they would not be."""
+    written = json.loads(trace_json.write(Report(timeline("1f1b", Params(32, 32), Costs(comm=(Fraction(1),))))))
+    for event in written["events"]:
+        if event["op"].startswith("SEND"):
+            event["end"] = 2**53
+    with pytest.raises(FormatError, match=r"^trace: \$\.events: ops and messages take more than 2\^62 ticks together"):
+        trace_json.read(json.dumps(written).encode())
