@@ -114,7 +114,7 @@ class TestDenominators:
         assert metric(paper, "bubble_time") == [7] * 8
         assert metric(paper, "peak_activations") == [8] * 8
         named = form(split, "elapsed")
-        assert named == ([69], "does not apply", ["B is not split (here --split-backward)"])
+        assert named == ([69], "does not apply", ["full backwards (here --split-backward)"])
 
 
 class TestFewOddAndManyMicrobatches:

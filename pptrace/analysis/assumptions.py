@@ -117,9 +117,10 @@ def assumptions(timeline: Timeline) -> list[str]:
         )
         sentences.append(f"recomputation: F keeps its stage's input only; R takes f and {when}")
     if costs.reduce or costs.step_time:
-        sentences.append(
-            f"REDUCE takes {text_of(costs.reduce)} and STEP {text_of(costs.step_time)} per rank, outside elapsed"
-        )
+        times = f"REDUCE takes {text_of(costs.reduce)} and STEP {text_of(costs.step_time)} per rank"
+        alone = schedule.num_steps == 1 and not schedule.asynchronous
+        delaying = "; where they delay other ops that is idle time, after the last of these they are outside elapsed"
+        sentences.append(times + (", outside elapsed" if alone else delaying))
     if len(set(costs.microbatch_scale)) > 1:
         sentences.append("microbatches are unequal: every op takes its time x the microbatch's scale")
     if costs.source:

@@ -148,8 +148,8 @@ def _differing_order(schedule: Schedule, params: Params) -> list[str]:
     changed = [
         text
         for option, text in (
-            ("split_backward", "B is not split (here --split-backward)"),
-            ("recompute", f"nothing is recomputed (here --recompute {schedule.options.get('recompute')})"),
+            ("split_backward", "full backwards (here --split-backward)"),
+            ("recompute", f"no recomputation (here --recompute {schedule.options.get('recompute')})"),
         )
         if option in schedule.options
     ]

@@ -13,7 +13,7 @@ from pptrace.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pptrace.render.figure import FigureOptions
+    from pptrace.render.figure_parts import FigureOptions
     from pptrace.render.options import RenderOptions
 
 FIGURES = ("svg", "html", "tikz", "md")
@@ -43,7 +43,7 @@ class FigureChoices(NamedTuple):
 
     def options(self, drawing: RenderOptions) -> FigureOptions:
         """These choices with those that text has too."""
-        from pptrace.render.figure import FigureOptions  # noqa: PLC0415  (only where a figure is drawn)
+        from pptrace.render.figure_parts import FigureOptions  # noqa: PLC0415  (only where a figure is drawn)
 
         return FigureOptions(
             lifetimes=self.lifetimes,

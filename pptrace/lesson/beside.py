@@ -13,7 +13,7 @@ from pptrace.render.tables import Table
 
 if TYPE_CHECKING:
     from pptrace.analysis.report import Report
-    from pptrace.render.figure import FigureOptions
+    from pptrace.render.figure_parts import FigureOptions
 
 _ROWS = (
     "elapsed",

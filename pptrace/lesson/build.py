@@ -16,13 +16,14 @@ from pptrace.lesson.exercise import (
     order_lists,
     questions,
 )
+from pptrace.lesson.forms import closed_forms
 from pptrace.lesson.states import states
 from pptrace.lesson.story import rules, story
-from pptrace.lesson.sums import closed_forms, more_microbatches, sums
+from pptrace.lesson.sums import more_microbatches, sums
 from pptrace.lesson.words import Words
 from pptrace.queue_lab import INITIAL, LIMITS, STEP, run_steps
 from pptrace.rationals import text_of
-from pptrace.render.figure import FigureOptions
+from pptrace.render.figure_parts import FigureOptions
 from pptrace.render.tables import Table
 from pptrace.schedules.registry import REGISTRY, entry
 
@@ -115,9 +116,7 @@ def _lesson(report: Report, words: Words, options: PageOptions, other: Report | 
 def _titles(report: Report, words: Words) -> tuple[str, str]:
     name, sizes, costs = report.headline
     sizes = ", ".join(sizes.split("  "))
-    if words.textbook:
-        sizes = words.formula(sizes)
-    return name, f"{sizes}; {', '.join(costs.split('   '))}"
+    return name, f"{words.formula(sizes)}; {', '.join(costs.split('   '))}"
 
 
 def _about(report: Report, words: Words) -> list[Block]:
@@ -167,6 +166,7 @@ def _exercise(report: Report, words: Words, options: PageOptions) -> Handout:
     )
     lists: list[Block] = [Tabular(order_lists(report, words))] if options.blank else []
     blocks: list[Block] = [
+        *_about(report, words),
         *_assumptions(report, words),
         Paragraph("What may run when:"),
         rules(words),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pptrace.analysis.report import Report
-    from pptrace.render.figure import FigureOptions
+    from pptrace.render.figure_parts import FigureOptions
     from pptrace.render.tables import Table
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from pptrace.analysis.idle import WAIT_BACKWARD, WAIT_FORWARD
 from pptrace.analysis.lifetimes import ACTIVATION
 from pptrace.errors import ParameterError
-from pptrace.lesson.words import counted
+from pptrace.lesson.story import last_to_end
+from pptrace.lesson.words import capital, counted
 from pptrace.model import BACKWARD_KINDS, OpKind
 from pptrace.render.numbers import ratio_text, time_text
 from pptrace.render.tables import Table
@@ -127,7 +128,7 @@ def _waits_for(report: Report, words: Words, choice: Choice, hidden: frozenset[i
     arrives = f", arrives at t={words.time(arrival)}" if arrival != timeline.ends[slot.awaited] else ""
     return [
         Question(
-            f"{words.row(slot.rank)[:1].upper()}{words.row(slot.rank)[1:]} is idle from t={words.time(slot.start)}, before "
+            f"{capital(words.row(slot.rank))} is idle from t={words.time(slot.start)}, before "
             f"{words.short(slot.position)}. Which op on another {words.row_noun} is it waiting for, and when does that end?",
             f"{words.op(slot.awaited)}, which ends at t={words.time(timeline.ends[slot.awaited])}{arrives}.",
         )
@@ -215,10 +216,9 @@ def _step(report: Report, words: Words, choice: Choice) -> list[Question]:
             )
         ]
     steps = [position for position in range(schedule.num_ops) if schedule.op(position).kind is OpKind.STEP]
-    backwards = [position for _, order in _compute(report) for position in order if schedule.op(position).step == 0]
-    if not steps or not backwards:
+    last = last_to_end(report)
+    if not steps or not last:
         return []
-    last = max(backwards, key=lambda position: timeline.ends[position])
     first = min((position for position in steps if schedule.op(position).step == 0), key=lambda p: timeline.starts[p])
     rule = (
         "every backward of the step has to be done and reduced first"
@@ -229,8 +229,8 @@ def _step(report: Report, words: Words, choice: Choice) -> list[Question]:
     if schedule.joint_update:
         return [
             Question(
-                "When is the earliest moment at which the optimizer may take its STEP, and after which op?",
-                f"t={at}, after {words.op(last)}: {rule}.",
+                "When is the earliest moment at which the optimizer may take its STEP, and which op ends last before it?",
+                f"t={at}, after {words.ops(last)}: {rule}.",
             )
         ]
     return [Question("When does the first STEP of a stage run?", f"t={at}, {words.short(first)}: {rule}.")]

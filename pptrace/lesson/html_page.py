@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from pptrace.lesson.document import Break, Bullets, Drawing, Folded, Formula, Heading, Paragraph
 from pptrace.lesson.pictures import laid_out
 from pptrace.lesson.tabular import numeric_columns
-from pptrace.render.html import interactive_figure, page, paragraph, script_of
-from pptrace.render.measure import number
-from pptrace.render.svg import svg_of, text
+from pptrace.render.html import fitted_svg, interactive_figure, page, paragraph, script_of
+from pptrace.render.svg import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +56,7 @@ def html_page(content: Document) -> str:
     """The page. Raises `ParameterError` as `figure` does."""
     alive = [block for block in _drawings(content.blocks) if block.alive]
     body = [f"<h1>{text(content.title)}</h1>", paragraph(content.subtitle), *map(_html, content.blocks)]
-    script = "\n".join(script_of(block.options.prefix) for block in alive)
+    script = script_of(*(block.options.prefix for block in alive))
     made = page(content.title, "\n".join(body), content.theme, script)
     return made.replace("</style>\n</head>", f"{STYLE}</style>\n</head>", 1)
 
@@ -108,10 +107,8 @@ def _figure(block: Drawing) -> str:
     captions = [block.caption] if block.caption else []
     if block.alive:
         return interactive_figure(block.report, drawn, captions)
-    size = f"width:100%;max-width:{number(drawn.width)}px"
-    svg = svg_of(drawn).replace("<svg ", f'<svg style="{size}" ', 1)
     words = "".join(map(paragraph, captions))
-    return f'<figure><div class="scroll">{svg}</div><figcaption>{words}</figcaption></figure>'
+    return f'<figure><div class="scroll">{fitted_svg(drawn)}</div><figcaption>{words}</figcaption></figure>'
 
 
 def _table(table: Table) -> str:

@@ -7,13 +7,12 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from pptrace.lesson.exercise import drawn_positions
-from pptrace.lesson.words import textbook_letters
 from pptrace.model import OpKind
 from pptrace.render.draw import Canvas, grid_lines
-from pptrace.render.figure import Box, Figure, FigureRow, figure
+from pptrace.render.figure import figure
+from pptrace.render.figure_parts import Box, Figure, FigureRow
 from pptrace.render.grid import Layout, PlacedCell, grid
 from pptrace.render.lines import text_of_line
-from pptrace.render.measure import TextLine
 from pptrace.render.text import report_text
 
 if TYPE_CHECKING:
@@ -66,34 +65,12 @@ def _emptied(layout: Layout) -> Layout:
 def laid_out(drawing: Drawing) -> Figure:
     """The figure with everything at its place. Raises `ParameterError` as `figure` does."""
     drawn = figure(drawing.report, drawing.options)
-    if drawing.options.holes:
-        drawn = drawn._replace(description=_what_is_seen(drawing))  # the usual one tells the answers
-    if drawing.options.names == "textbook":
-        drawn = _in_textbook_letters(drawn)
     if not drawing.blank:
         return drawn
     step = _step(drawing.report)
     columns = range(drawn.picture.begin, drawn.picture.end, step)
     rows = tuple(_empty(row, drawn, columns) for row in drawn.rows)
     return drawn._replace(rows=rows, legend=tuple(place for place in drawn.legend if place.sign.what == "kind"))
-
-
-def _in_textbook_letters(drawn: Figure) -> Figure:
-    def renamed(lines: tuple[TextLine, ...]) -> tuple[TextLine, ...]:
-        return tuple(line._replace(text=textbook_letters(line.text)) for line in lines)
-
-    return drawn._replace(
-        name=textbook_letters(drawn.name),
-        description=textbook_letters(drawn.description),
-        subtitle=renamed(drawn.subtitle),
-        caption=renamed(drawn.caption),
-    )
-
-
-def _what_is_seen(drawing: Drawing) -> str:
-    schedule = drawing.report.schedule
-    shown = "empty, to draw in" if drawing.blank else f"with {len(drawing.options.holes)} ops hidden"
-    return f"A time axis with one row for each of {schedule.num_ranks} ranks, {shown}."
 
 
 def _step(report: Report) -> int:

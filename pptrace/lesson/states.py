@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 from pptrace.analysis.lifetimes import ACTIVATION
 from pptrace.lesson.document import Block, Heading, Paragraph, Tabular
-from pptrace.lesson.sums import OF_RANK
+from pptrace.lesson.forms import OF_RANK
 from pptrace.lesson.words import listed, shortened
 from pptrace.model import OpKind
 from pptrace.rationals import text_of
 from pptrace.render import tables
+from pptrace.render.figure_strips import several_stages
 from pptrace.render.options import MANY_LIFETIMES
 from pptrace.render.tables import Table
 
 if TYPE_CHECKING:
+    from pptrace.analysis.memory import Peak
     from pptrace.analysis.report import Report
     from pptrace.lesson.words import Words
 
@@ -28,7 +30,9 @@ def states(report: Report, words: Words) -> list[Block]:
     blocks: list[Block] = [Heading("What is held, and until when"), Paragraph(_rule(report, words))]
     example = _example(report, words)
     blocks += [Paragraph(example)] if example else []
-    blocks.append(_peaks(report, words))
+    blocks.append(_peaks(report, words, report.memory.peaks, report.memory.unit))
+    if report.memory.input_peaks:
+        blocks.append(_peaks(report, words, report.memory.input_peaks, "inputs kept for recomputation"))
     bound = _bound(report, words)
     blocks += [Paragraph(bound)] if bound else []
     if len(report.lifetimes) <= MANY_LIFETIMES:
@@ -42,15 +46,15 @@ def states(report: Report, words: Words) -> list[Block]:
 
 def _rule(report: Report, words: Words) -> str:
     kinds = report.schedule.kinds()
+    same = "the same microbatch" + (" on the same stage" if several_stages(report) else "")
     if OpKind.R in kinds:
         begin = "With recomputation a forward leaves only its input behind; the activation exists from R on"
     else:
         begin = "What a forward saves for its own backward is held from the start of the forward"
-    end = (
-        "until W of the same microbatch ends" if OpKind.W in kinds else "until the backward of the same microbatch ends"
-    )
-    if OpKind.W in kinds and OpKind.B in kinds:
-        end = "until B or W of the same microbatch ends"
+    end = f"until the backward of {same} ends"
+    if OpKind.W in kinds:
+        end = f"until W of {same} ends"
+        end += ", or B where the backward is not split" if OpKind.B in kinds else ""
     return (
         f"{begin} {end}. The backward of another microbatch does not free it, and it does not matter whether the "
         f"{words.row_noun} is busy meanwhile."
@@ -75,62 +79,81 @@ def _example(report: Report, words: Words) -> str:
     )
 
 
-def _peaks(report: Report, words: Words) -> Tabular:
+def _peaks(report: Report, words: Words, peaks: tuple[Peak, ...], what: str) -> Tabular:
+    """The peak of each rank, beside its closed form and the number of ranks, which where it is one is the bound."""
     forms = [form for form in report.closed_forms if form.metric == "peak_activations" and not form.failing]
     claimed = forms[0].claimed if forms and len(forms[0].traced) == report.schedule.num_ranks else ()
     header = ["", "peak", "from t", "held then"]
     header += [words.formula(forms[0].formula)] if claimed else []
-    header += [f"bound {words.depth}"] if words.names.by_stage else []
+    header += (
+        [f"bound {words.depth}" if _passing(report, words) is None else words.depth] if words.names.by_stage else []
+    )
     rows = []
-    for peak in report.memory.peaks[:MOST_ROWS]:
+    for peak in peaks[:MOST_ROWS]:
         cells = [words.row(peak.rank), str(peak.held), words.time(peak.at), words.owners(peak.owners, MOST_OWNERS)]
         cells += [text_of(claimed[peak.rank])] if claimed else []
         cells += [str(report.memory.bound)] if words.names.by_stage else []
         rows.append(tuple(cells))
-    left_out = len(report.memory.peaks) - len(rows)
+    left_out = len(peaks) - len(rows)
     notes = [f"{left_out} more {words.rows} are left out"] if left_out else []
     if claimed and OF_RANK.search(forms[0].formula):
         notes.append(f"r counts {words.rows} from 0")
-    return Tabular(Table(f"the most {report.memory.unit} held at once", tuple(header), tuple(rows), tuple(notes)))
+    return Tabular(Table(f"the most {what} held at once", tuple(header), tuple(rows), tuple(notes)))
+
+
+def _kept(report: Report) -> tuple[tuple[Peak, ...], str]:
+    """The peaks of what stays from a forward to its backward, and what it is called if not activations."""
+    memory = report.memory
+    return (memory.input_peaks, "inputs") if memory.input_peaks else (memory.peaks, "")
+
+
+def _passing(report: Report, words: Words) -> tuple[int, int] | None:
+    """The number of microbatches, the own one or the first larger one, with which a rank holds more than P, and the number
+    that it then holds."""
+    own, bound = report.schedule.num_microbatches, report.memory.bound
+    reports = [(own, report), *((one.microbatches, one.same_size) for one in words.grown if one.microbatches > own)]
+    most = [(number, max(peak.held for peak in _kept(each)[0])) for number, each in reports]
+    return next(((number, held) for number, held in most if held > bound), None)
 
 
 def _bound(report: Report, words: Words) -> str:
     """What the bound P says, and what it does not."""
     if not words.names.by_stage or report.schedule.num_ranks == 1:
         return ""
-    bound, peaks = report.memory.bound, [peak.held for peak in report.memory.peaks]
-    shown, letter = shortened([str(peak) for peak in peaks]), words.depth
-    if max(peaks) > bound:
-        return f"{letter} = {bound} is no bound of this order: {max(peaks)} are held (peaks {shown})."
-    passing = next(
-        (
-            (grown.microbatches, most)
-            for grown in words.grown
-            if (most := max(peak.held for peak in grown.same_size.memory.peaks)) > bound
-        ),
-        None,
+    found, what = _kept(report)
+    bound, peaks = report.memory.bound, [peak.held for peak in found]
+    letter, more = words.depth, f" {what}" if what else ""
+    shown = (
+        f"{peaks[0]} on every {words.row_noun}" if len(set(peaks)) == 1 else shortened([str(peak) for peak in peaks])
     )
+    passing = _passing(report, words)
+    if max(peaks) > bound:
+        return f"{letter} = {bound} is no bound of this order: {max(peaks)}{more} are held (peaks {shown})."
     if passing is not None:
         return (
-            f"No {words.row_noun} holds more than {letter} = {bound} here, but only because M is small: with M={passing[0]} it "
-            f"is {passing[1]}, so that {letter} is no bound of this order."
+            f"No {words.row_noun} holds more than {letter} = {bound}{more} here, but only because M is small: with "
+            f"M={passing[0]} it is {passing[1]}, so that {letter} is no bound of this order."
         )
-    always = f"{letter} = {bound} is a bound on every {words.row_noun}, however many microbatches there are"
+    where = f"the {what} of every {words.row_noun}" if what else f"every {words.row_noun}"
+    always = f"{letter} = {bound} is a bound on {where}, however many microbatches there are"
     if not words.grown:  # no other M was looked at
-        always = f"No {words.row_noun} holds more than {letter} = {bound} here"
+        always = f"No {words.row_noun} holds more than {letter} = {bound}{more} here"
     reached = [words.row(rank) for rank, peak in enumerate(peaks) if peak == bound]
     if len(reached) == len(peaks):
         said = f"{always}; here every {words.row_noun} reaches it."
     else:
         who = (
             f"only {listed(reached[:4])} {'reaches' if len(reached) == 1 else 'reach'} it"
+            if 0 < len(reached) <= 4
+            else f"{len(reached)} {words.rows} reach it"
             if reached
             else "none reaches it"
         )
         said = f"{always}. A bound is not the peak: the peaks are {shown}; {who}."
-    if report.schedule.asynchronous:
+    num = report.schedule.num_microbatches
+    if report.schedule.asynchronous or max(peaks) >= num:
         return said
     return (
-        f"{said} What makes the difference to running all forwards first is that old state is used up earlier; weights and "
-        "optimizer states are as large as ever."
+        f"{said} To run all forwards first is to hold all {num}. The difference is that old state is used up earlier; weights "
+        "and optimizer states are as large as ever."
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pptrace.analysis.arithmetic import all_running
 from pptrace.lesson.document import Block, Bullets, Heading, Paragraph, Tabular
-from pptrace.lesson.words import counted, listed, shortened
+from pptrace.lesson.words import capital, listed, shortened
 from pptrace.model import BACKWARD_KINDS, COMPUTE_KINDS, OpKind
 from pptrace.render.names import KIND_MEANING
 from pptrace.render.tables import Table
@@ -22,13 +22,18 @@ MOST_STAGES = 16
 
 
 def story(report: Report, words: Words) -> list[Block]:
-    """What happens, phase by phase, of the first optimizer step."""
+    """What happens, phase by phase: in the first optimizer step, or, without a flush, in all of them."""
     phases = report.phases
     begin, warm, drain = report.work.begin, phases.warmup_until, phases.drain_from
     steady = drain > warm
     blocks: list[Block] = [Heading("What happens when")]
-    if report.schedule.num_steps > 1:
-        blocks.append(Paragraph(f"This is optimizer step 0 of {report.schedule.num_steps}."))
+    steps = report.schedule.num_steps
+    if steps > 1:
+        every = steps * report.schedule.num_microbatches
+        told = f"What follows is the first of {steps} optimizer steps."
+        if report.schedule.asynchronous:
+            told = f"What follows is the way of all {every} microbatches: without a flush the pipeline fills and drains once."
+        blocks.append(Paragraph(told))
     blocks += _warmup(report, words, begin, warm)
     blocks += _steady(report, words, warm, drain) if steady else [Paragraph(_no_steady(words))]
     blocks += _drain(report, words, max(warm, drain))
@@ -39,7 +44,7 @@ def story(report: Report, words: Words) -> list[Block]:
 def _warmup(report: Report, words: Words, begin: int, until: int) -> list[Block]:
     first = _first_backward(report)
     sentences = [
-        f"Warm-up, t={words.time(begin)} to t={words.time(until)}: until {words.last_stage()}, the last, starts its first "
+        f"Warm-up, t={words.time(begin)} to t={words.time(until)}: until {_last_stage(report, words)} starts its first "
         f"backward" + (f" ({words.short(first)})." if first >= 0 else ".")
     ]
     counts = [str(rank.warmup) for rank in report.phases.ranks]
@@ -69,7 +74,7 @@ def _steady(report: Report, words: Words, begin: int, until: int) -> list[Block]
     ]
     idle = [slot for slot in report.idle.slots if slot.rank == rank and slot.start < until and slot.end > begin]
     if not idle:
-        sentences.append(f"{_capital(words.row(rank))} is never idle here.")
+        sentences.append(f"{capital(words.row(rank))} is never idle here.")
     kinds = [schedule.op(p).kind for p in _ops(report, rank, begin, until)]
     if words.names.by_stage and kinds and all((kind is OpKind.F) == bool(i % 2) for i, kind in enumerate(kinds)):
         sentences.append("It runs a backward and a forward in turn.")
@@ -78,31 +83,37 @@ def _steady(report: Report, words: Words, begin: int, until: int) -> list[Block]
 
 def _no_steady(words: Words) -> str:
     last = words.last_stage()
-    return f"There is no steady phase: when {last} starts its first backward, it has run all its forwards already."
+    return f"There is no steady phase: when {last} starts its first backward, it has already run all its forwards."
 
 
 def _drain(report: Report, words: Words, begin: int) -> list[Block]:
-    schedule, work = report.schedule, report.work
-    end = max(
-        (report.timeline.ends[order[i]] for order in work.order for i in _last_of_step(report, order)), default=work.end
-    )
-    sentences = [f"Drain, t={words.time(begin)} to t={words.time(end)}: no forward is left to the last stage."]
-    if schedule.num_steps == 1 and 1 < schedule.num_ranks <= MOST_STAGES:
-        by_end: dict[int, list[int]] = {}
-        for rank, tick in enumerate(work.last):
-            by_end.setdefault(tick, []).append(rank)
-        stops = [f"{listed(map(words.row, ranks))} at t={words.time(tick)}" for tick, ranks in sorted(by_end.items())]
-        sentences.append(
-            f"The {words.rows} fall idle one by one: {listed(stops)}."
-            if len(by_end) == schedule.num_ranks
-            else f"The {words.rows} are done: {listed(stops)}."
-        )
+    num_ranks = report.schedule.num_ranks
+    by_end: dict[int, list[int]] = {}
+    for rank, order in enumerate(report.work.order):
+        found = [report.timeline.ends[position] for position in order if _is_told(report, position)]
+        if found:
+            by_end.setdefault(max(found), []).append(rank)
+    end = max(by_end, default=report.work.end)
+    last = words.last_stage()
+    sentences = [f"Drain, t={words.time(begin)} to t={words.time(end)}: {last} has no forward left."]
+    stops = [f"{listed(map(words.row, ranks))} at t={words.time(tick)}" for tick, ranks in sorted(by_end.items())]
+    if num_ranks > 1 and len(stops) == 1:
+        sentences.append(f"All {words.rows} are done at t={words.time(end)}.")
+    elif 1 < len(stops) == num_ranks <= MOST_STAGES:
+        sentences.append(f"The {words.rows} fall idle one by one: {listed(stops)}.")
+    elif len(stops) > 1 and num_ranks <= MOST_STAGES:
+        sentences.append(f"The {words.rows} are done: {listed(stops)}.")
     return [Paragraph(" ".join(sentences)), _who_runs(report, words, "drain", begin, end)]
 
 
-def _last_of_step(report: Report, order: tuple[int, ...]) -> list[int]:
-    """The index of the last op of step 0 in a rank's list."""
-    return [i for i, position in enumerate(order) if report.schedule.op(position).step == 0][-1:]
+def _is_told(report: Report, position: int) -> bool:
+    """Whether an op is of what the story tells: of the first step, or of all where they run into one another."""
+    return report.schedule.asynchronous or report.schedule.op(position).step == 0
+
+
+def _last_stage(report: Report, words: Words) -> str:
+    """`stage 3, the last,`; `stage 0` where there is no other."""
+    return f"{words.last_stage()}, the last," if report.schedule.num_stages > 1 else words.last_stage()
 
 
 def _update(report: Report, words: Words) -> list[Block]:
@@ -112,29 +123,43 @@ def _update(report: Report, words: Words) -> list[Block]:
         return [
             Paragraph(
                 "There is no flush: a stage updates its weights while microbatches are under way, and the backward of a "
-                "microbatch uses the version that its forward used. Versions of the weights kept, by rank: "
-                f"{kept}. This is weight stashing, another algorithm than 1f1b with a flush, although both "
+                "microbatch uses the version that its forward used. Versions of the weights kept at most, from "
+                f"{words.row(0)} on: {kept}. This is weight stashing, another algorithm than 1f1b with a flush, although both "
                 "alternate forwards and backwards."
             )
         ]
     steps = [p for p in range(schedule.num_ops) if schedule.op(p).kind is OpKind.STEP and schedule.op(p).step == 0]
-    last = max(
-        (p for order in report.work.order for p in order if schedule.op(p).step == 0),
-        key=lambda p: timeline.ends[p],
-        default=-1,
-    )
-    if not steps or last < 0:
+    last = last_to_end(report)
+    if not steps or not last:
         return []
     soonest, latest = min(timeline.starts[p] for p in steps), max(timeline.starts[p] for p in steps)
     when = f"at t={words.time(soonest)}" if soonest == latest else f"at t={words.time(soonest)} to {words.time(latest)}"
     waits = "every stage waits for the gradients of all" if schedule.joint_update else "every stage waits for its own"
+    who = f"The last backward to end is {words.op(last[0])}" if len(last) == 1 else f"{words.ops(last)} end last"
+    num = schedule.num_microbatches
+    used = f"all {num} microbatches used one version" if num > 1 else "forward and backward used one version"
+    counts = (
+        "Neither counts as elapsed time."
+        if schedule.num_steps == 1
+        else "Between two steps both make the run longer and count as idle time; after the last one they do not count."
+    )
+    changed = f"Until then no weight has changed: {used}."
+    if not schedule.joint_update:
+        changed = f"The backwards of a stage come before its own STEP, so that {used} of its weights."
     return [
         Paragraph(
-            f"The last backward to end is {words.op(last)}, at t={words.time(timeline.ends[last])}. Until then no weight "
-            f"has changed: all {words.schedule.num_microbatches} microbatches used one version. Then gradients are reduced and "
-            f"STEP runs, {when}; {waits}. Neither counts as elapsed time."
+            f"{who}, at t={words.time(timeline.ends[last[0]])}. {changed} Gradients are reduced and STEP runs, {when}; "
+            f"{waits}. {counts}"
         )
     ]
+
+
+def last_to_end(report: Report) -> list[int]:
+    """The compute ops of the first step that end last, one or several at once."""
+    schedule, ends = report.schedule, report.timeline.ends
+    found = [p for order in report.work.order for p in order if schedule.op(p).step == 0]
+    end = max((ends[position] for position in found), default=0)
+    return [position for position in found if ends[position] == end]
 
 
 def _first_backward(report: Report) -> int:
@@ -144,20 +169,21 @@ def _first_backward(report: Report) -> int:
         position
         for order in report.work.order
         for position in order
-        if schedule.op(position).stage == schedule.num_stages - 1 and schedule.op(position).kind in BACKWARD_KINDS
+        if schedule.op(position).stage == schedule.num_stages - 1
+        and schedule.op(position).kind in (*BACKWARD_KINDS, OpKind.R)  # a recomputation is part of a backward
     ]
     return min(found, key=lambda position: report.timeline.starts[position], default=-1)
 
 
 def _ops(report: Report, rank: int, begin: int, until: int) -> list[int]:
-    """The compute ops of step 0 on a rank that start in [begin, until), both ops of a pair."""
+    """The compute ops of the story on a rank that start in [begin, until), both ops of a pair."""
     schedule, starts = report.schedule, report.timeline.starts
     return [
         position
         for position in schedule.positions(rank)
         if begin <= starts[position] < until
-        and (op := schedule.op(position)).kind in COMPUTE_KINDS
-        and op.step == 0
+        and schedule.op(position).kind in COMPUTE_KINDS
+        and _is_told(report, position)
         and report.timeline.ends[position] > starts[position]
     ]
 
@@ -183,50 +209,76 @@ def _journeys(report: Report, words: Words) -> list[Block]:
         return []
     coder, where = schedule.coder, timeline.dependencies.where
     rows = []
-    for microbatch in sorted({0, schedule.num_microbatches - 1}):
-        for kind in (OpKind.F, OpKind.B, OpKind.I, OpKind.W):
+    final = schedule.num_steps - 1 if schedule.asynchronous else 0
+    ends = sorted({(0, 0), (final, schedule.num_microbatches - 1)})
+    for step, microbatch in ends:
+        number = step * schedule.num_microbatches + microbatch
+        for kind in (OpKind.F, OpKind.R, OpKind.B, OpKind.I, OpKind.W):
             if kind not in schedule.kinds():
                 continue
-            positions = [where[coder.base(kind, stage) + microbatch] for stage in range(schedule.num_stages)]
+            positions = [where[coder.base(kind, stage) + number] for stage in range(schedule.num_stages)]
             if any(position >= 0 for position in positions):
                 times = [words.time(timeline.starts[p]) if p >= 0 else "-" for p in positions]
-                rows.append((f"microbatch {words.microbatch(microbatch)}, {KIND_MEANING[kind]}", *times))
+                rows.append((f"microbatch {words.microbatch(microbatch, step)}, {KIND_MEANING[kind]}", *times))
     header = ("starts at", *(words.names.stage(stage) for stage in range(schedule.num_stages)))
     return [
         Paragraph(
-            "Follow a microbatch: forwards go down the stages, backwards come up again. The last one matters as much as the "
-            "first: a backward that is left out at the end is a gradient that is incomplete."
+            "Follow a microbatch: forwards go from the first stage to the last, backwards come back."
+            + (
+                " The last microbatch matters as much as the first: a backward that is left out at the end is a gradient that "
+                "is incomplete."
+                if len(ends) > 1
+                else ""
+            )
         ),
-        Tabular(Table("the first and the last microbatch on their way", header, tuple(rows))),
+        Tabular(
+            Table("the first and the last microbatch on their way" if len(ends) > 1 else "its way", header, tuple(rows))
+        ),
     ]
 
 
 def rules(words: Words) -> Bullets:
     """What may run when, for whoever has to work it out."""
-    schedule = words.schedule
+    schedule, costs = words.schedule, words.report.costs
     kinds = schedule.kinds()
-    split = bool(kinds & {OpKind.I, OpKind.W})
+    joined = bool(schedule.pairs) and costs.overlap != "split"
+    arrived = " and has arrived" if costs.has_communication else ""
     items = [
-        f"A {words.row_noun} runs one op at a time"
-        + (" (an overlapped pair counts as one)" if schedule.pairs else "")
-        + ".",
-        "The forward of a microbatch starts when its forward on the stage before is done"
-        + (" and its output has arrived, c later." if words.report.costs.has_communication else "."),
-        "Its backward starts when its own forward and its backward on the stage after are done; on the last stage, when its "
-        "own forward is done.",
+        f"A {words.row_noun} runs one op at a time{' (an overlapped pair counts as one)' if joined else ''}.",
+        f"The forward of a microbatch starts when the output of its forward on the stage before is done{arrived}.",
+        "Its backward starts when its own forward is done and the gradient of its backward on the stage after is "
+        f"done{arrived}; on the last stage, when its own forward is done.",
     ]
-    if split:
+    if joined:
+        items.append("An overlapped pair starts when both its ops may start; both results are there when it ends.")
+    if OpKind.R in kinds:
+        when = (
+            "may run any time after its forward"
+            if schedule.early_recompute
+            else "waits for what its backward waits for"
+        )
+        items.append(f"R, the recomputation of a forward, runs before the backward and {when}.")
+    if kinds & {OpKind.I, OpKind.W}:
         items.append("I is the backward for the input; W, the backward for the weights, may come any time after I.")
+    if _in_order(words):
+        items.append(f"Each {words.row_noun} takes the ops of one kind and stage in the order of their microbatches.")
     if not schedule.asynchronous:
-        items.append("The weights change after the last backward of the step, not before.")
+        which = "" if schedule.joint_update else " of a stage"
+        items.append(
+            f"The weights{which} change after {'its' if which else 'the'} last backward of the step, not before."
+        )
     return Bullets(tuple(items))
 
 
-def size_words(report: Report) -> str:
-    """`4 ranks, 4 microbatches`."""
-    schedule = report.schedule
-    return f"{counted(schedule.num_ranks, 'rank')}, {counted(schedule.num_microbatches, 'microbatch', 'microbatches')}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _in_order(words: Words) -> bool:
+    """Whether all ranks run the ops of each (kind, stage) by ascending microbatch (and step), which is what fills a hole."""
+    schedule = words.schedule
+    for rank in range(schedule.num_ranks):
+        latest: dict[tuple[OpKind, int], int] = {}
+        for position in schedule.positions(rank):
+            op = schedule.op(position)
+            number = op.step * schedule.num_microbatches + (op.microbatch or 0)
+            if op.kind in COMPUTE_KINDS and latest.setdefault((op.kind, op.stage), number) > number:
+                return False
+            latest[op.kind, op.stage] = number
+    return True

@@ -1,18 +1,16 @@
-"""The arithmetic of a schedule, spelled out: what the elapsed time is made of, the fractions and what each is divided by, the
-closed forms beside the trace, and where those stop holding."""
+"""The arithmetic of a schedule, spelled out: what the elapsed time is made of, the fractions and what each is divided by, and
+how they change with the number of microbatches."""
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pptrace.analysis.arithmetic import WorkSum, work_sums
-from pptrace.analysis.closed_forms import AGREES, Comparison
-from pptrace.analysis.growth import what_ifs
 from pptrace.lesson.document import Block, Bullets, Formula, Heading, Paragraph, Tabular
 from pptrace.lesson.words import counted, listed, shortened
+from pptrace.model import OpKind
 from pptrace.rationals import text_of
 from pptrace.render.numbers import decimal, ratio_text, time_text
 from pptrace.render.tables import Table
@@ -25,12 +23,8 @@ if TYPE_CHECKING:
     from pptrace.lesson.words import Words
 
 FRACTIONS = ("bubble_over_elapsed", "bubble_over_ideal", "utilization")
-OF_RANK = re.compile(r"\br\b|\dr\b")
-"""The letter of the rank in a formula."""
 MOST_ROWS = 32
 """Ranks whose idle time is listed one by one."""
-_SHOWN_FIRST = ("bubble_over_elapsed", "elapsed", "longest_span", "bubble_time")
-"""Of the closed forms that a schedule has, the one that the table of what-ifs follows."""
 
 
 def sums(report: Report, words: Words) -> list[Block]:
@@ -130,112 +124,6 @@ def _fractions(report: Report, words: Words) -> list[Block]:
     return [*blocks, Tabular(table)]
 
 
-def closed_forms(report: Report, words: Words) -> list[Block]:
-    """Each closed form beside the trace, then what happens to it when an assumption fails."""
-    heading = Heading("Where the closed form stops holding")
-    forms = report.closed_forms
-    if not forms:
-        return [heading, Paragraph("No closed form is known for this order: the trace is all there is.")]
-    rows = tuple(
-        (
-            report.metrics[form.metric].label,
-            words.formula(form.formula),
-            _claimed(report, form),
-            _traced(report, form),
-            _verdict(form, words),
-        )
-        for form in forms
-    )
-    spelled = [
-        f"{words.formula(form.formula)} = {filled} = {_values(form.claimed)}"
-        for form in forms
-        if (filled := _filled(form, words))
-    ]
-    notes = []
-    if any(OF_RANK.search(form.formula) for form in forms):
-        notes.append(f"r counts {words.rows} from 0")
-    if any("FB" in form.formula for form in forms):
-        notes.append("FB is the time of an overlapped pair")
-    table = Table("closed forms and the trace", ("", "formula", "gives", "trace", "verdict"), rows, tuple(notes))
-    with_numbers: list[Block] = []
-    if spelled:
-        with_numbers = [Paragraph("With the numbers of this page in them:"), Formula(tuple(spelled))]
-    return [
-        heading,
-        Paragraph(
-            "A closed form holds under its own assumptions only. The trace does not need them: where the two differ, the "
-            "trace is right."
-        ),
-        Tabular(table),
-        *with_numbers,
-        *_what_ifs(report, words),
-    ]
-
-
-def _filled(form: Comparison, words: Words) -> str:
-    return words.filled(form.formula) if form.claimed and len(set(form.claimed)) == 1 else ""
-
-
-def _values(values: tuple[Fraction, ...]) -> str:
-    texts = [text_of(value) for value in values]
-    if len(texts) > 1 and len(set(texts)) == 1:
-        return texts[0]
-    return shortened(texts)
-
-
-def _verdict(form: Comparison, words: Words) -> str:
-    if form.failing:
-        return words.formula(f"does not apply: needs {', '.join(form.failing)}")
-    return form.verdict
-
-
-def _what_ifs(report: Report, words: Words) -> list[Block]:
-    rows = []
-    for change, other in what_ifs(report):
-        form = _followed(other.closed_forms)
-        if form is None:
-            continue
-        rows.append(
-            (
-                words.formula(change),
-                words.formula(form.formula),
-                _claimed(other, form),
-                _traced(other, form),
-                _verdict(form, words),
-            )
-        )
-    if not rows:
-        return []
-    header = ("change", "formula", "gives", "trace", "verdict")
-    return [Tabular(Table("one assumption changed at a time, each simulated", header, tuple(rows)))]
-
-
-def _followed(forms: list[Comparison]) -> Comparison | None:
-    """The closed form to look at: of the first metric of `_SHOWN_FIRST` that has some; one that agrees, if there is one."""
-    for key in _SHOWN_FIRST:
-        found = [form for form in forms if form.metric == key]
-        if found:
-            return next((form for form in found if form.verdict == AGREES), found[-1])
-    return forms[0] if forms else None
-
-
-def _claimed(report: Report, form: Comparison) -> str:
-    if report.metrics[form.metric].unit == "ratio" and form.claimed:
-        return (
-            f"{text_of(form.claimed[0])} = {decimal(form.claimed[0])}"
-            if "/" in text_of(form.claimed[0])
-            else _values(form.claimed)
-        )
-    return _values(form.claimed) or "-"
-
-
-def _traced(report: Report, form: Comparison) -> str:
-    metric = report.metrics[form.metric]
-    if metric.unit == "ratio":
-        return ratio_text(metric.value, report.timeline.ticks_per_unit)
-    return _values(form.traced)
-
-
 def more_microbatches(report: Report, words: Words) -> list[Block]:
     """How the fraction shrinks as M grows, at a fixed microbatch size and at a fixed global batch."""
     found = words.grown
@@ -248,7 +136,7 @@ def more_microbatches(report: Report, words: Words) -> list[Block]:
         if report.schedule.num_chunks == 1
         else "chunks held at most"
     )
-    header = (
+    header: tuple[str, ...] = (
         "M",
         "global batch",
         "elapsed",
@@ -258,7 +146,7 @@ def more_microbatches(report: Report, words: Words) -> list[Block]:
         "elapsed, same batch",
         "idle / elapsed, same batch",
     )
-    rows = tuple(
+    rows: tuple[tuple[str, ...], ...] = tuple(
         (
             str(grown.microbatches) + (" (here)" if grown.microbatches == own else ""),
             _times(Fraction(grown.microbatches, own)),
@@ -271,10 +159,19 @@ def more_microbatches(report: Report, words: Words) -> list[Block]:
         )
         for grown in found
     )
+    if _updates_in_a_step(report) > 1:  # there is no batch that could grow
+        kept = [index for index, name in enumerate(header) if "batch" not in name]
+        header, rows = tuple(header[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in rows)
+        run = "M only says how long the run is, for an update follows every microbatch: no batch grows with it."
+        return [
+            heading,
+            Paragraph(f"{_why_it_shrinks(found, words)} {run}"),
+            Tabular(Table("the same schedule with other M, each simulated", header, rows)),
+        ]
     return [
         heading,
         Paragraph(_why_it_shrinks(found, words)),
-        Paragraph("It is not free. Say first what is held fixed:"),
+        Paragraph(f"{'It is not free. ' if _share(found[0].same_size) else ''}Say first what is held fixed:"),
         Bullets(
             (
                 "the microbatch size: an op takes as long as before, and the global batch grows with M, which can change how "
@@ -286,6 +183,14 @@ def more_microbatches(report: Report, words: Words) -> list[Block]:
         ),
         Tabular(Table("the same schedule with other M, each simulated", header, rows, (_same_fraction(found),))),
     ]
+
+
+def _updates_in_a_step(report: Report) -> int:
+    """How often a stage updates its weights in what is called a step."""
+    schedule = report.schedule
+    width = schedule.num_microbatches * schedule.num_steps
+    first = OpKind.STEP * schedule.num_stages * width  # those of stage 0
+    return sum(first <= code < first + schedule.num_microbatches for code in schedule.codes)
 
 
 def _times(factor: Fraction) -> str:
@@ -310,6 +215,8 @@ def _why_it_shrinks(found: tuple[Grown, ...], words: Words) -> str:
     first, last = (grown.microbatches for grown in (larger[0], larger[-1]))
     if len(idle) == 1 and len(set(bubbles := next(iter(idle)))) == 1:
         time = text_of(bubbles[0])
+        if not bubbles[0]:
+            return f"No {words.row_noun} is idle, with any of these numbers of microbatches."
         return (
             f"The idle time of a {words.row_noun} stays {time} while its work grows with M, so that its share falls: from "
             f"{decimal(fractions[0])} of the elapsed time at M={first} to {decimal(fractions[-1])} at M={last}."

@@ -12,6 +12,7 @@ from pptrace.analysis.closed_forms import equal_costs
 from pptrace.analysis.growth import growth
 from pptrace.model import OpKind
 from pptrace.rationals import text_of
+from pptrace.render.figure_text import sentence
 from pptrace.render.names import Names
 from pptrace.render.numbers import ratio_text, time_text, value_texts
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pptrace.render.options import RenderOptions
 
 _LETTERS = re.compile(r"(\d*)([A-Za-z_]+)")
-_RANKS = re.compile(r"\bP\b|(?<=\d)P\b")
 
 
 class Words:
@@ -34,8 +34,7 @@ class Words:
         self.report = report
         self.schedule = report.schedule
         self.names = Names(report.schedule, options)
-        self.textbook = options.names == "textbook"
-        self.depth = "D" if self.textbook else "P"
+        self.depth = self.names.letters("P")
         """The letter for the number of ranks."""
         self.unit = report.timeline.ticks_per_unit
         self.rows = "stages" if self.names.by_stage else "ranks"
@@ -78,6 +77,13 @@ class Words:
             return self.short(position)
         return f"{self.short(position)} on {self.row(self.schedule.rank_at(position))}"
 
+    def ops(self, positions: Sequence[int], most: int = 6) -> str:
+        """Several ops and where they run: `W7 on stage 0, W7 on stage 1 and W7 on stage 2`."""
+        texts = [self.op(position) for position in positions]
+        return (
+            listed(texts) if len(texts) <= most else f"{', '.join(texts[: most - 1])} and {len(texts) - most + 1} more"
+        )
+
     def microbatch(self, microbatch: int, step: int = 0) -> str:
         return self.names.microbatch(microbatch, step) + self._step(step)
 
@@ -107,7 +113,7 @@ class Words:
 
     def formula(self, text: str) -> str:
         """A formula in the reader's letters."""
-        return textbook_letters(text) if self.textbook else text
+        return self.names.letters(text)
 
     def filled(self, formula: str) -> str:
         """A formula with the numbers of this report for its letters, or empty where it speaks of single ranks or of more than
@@ -123,6 +129,8 @@ class Words:
             "w": costs.w,
             "c": costs.c,
         }
+        if self.schedule.pairs and isinstance(costs.pair, Fraction):
+            numbers["FB"] = costs.pair
         unknown = False
 
         def replaced(match: re.Match[str]) -> str:
@@ -141,13 +149,8 @@ class Words:
         return "" if unknown or result == formula else result
 
     def sentence(self, text: str) -> str:
-        """A sentence of the analysis: first letter large, a full stop, textbook letters."""
-        return self.formula(f"{text[:1].upper()}{text[1:]}".rstrip(".") + ".")
-
-
-def textbook_letters(text: str) -> str:
-    """D for P, wherever it stands for the number of ranks."""
-    return _RANKS.sub("D", text)
+        """A sentence of the analysis: first letter large, a full stop, the reader's letters."""
+        return sentence(text, self.names)
 
 
 def shortened(texts: Sequence[str], most: int = 16) -> str:
@@ -163,6 +166,11 @@ def listed(items: Iterable[str]) -> str:
     if len(found) < 2:
         return "".join(found)
     return f"{', '.join(found[:-1])} and {found[-1]}"
+
+
+def capital(text: str) -> str:
+    """The first letter large."""
+    return text[:1].upper() + text[1:]
 
 
 def counted(number: int, noun: str, many: str = "") -> str:

@@ -9,18 +9,28 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from pptrace.errors import ParameterError
-from pptrace.model import OpKind
 from pptrace.printable import printable
 from pptrace.rationals import text_of
-from pptrace.render.figure_arrows import Arrow, arrows_of
-from pptrace.render.figure_strips import Strips, peak_text, strips
+from pptrace.render.figure_arrows import arrows_of
+from pptrace.render.figure_parts import (
+    SIGN,
+    TEXT_FONT,
+    THEMES,
+    TITLE_FONT,
+    AxisMark,
+    Box,
+    Figure,
+    FigureOptions,
+    FigureRow,
+    SignPlace,
+)
+from pptrace.render.figure_strips import peak_text, strips
 from pptrace.render.figure_text import Sign, caption, description, headline, signs
 from pptrace.render.measure import MARGIN, Place, TextLine, em_width, folded_to, name_size
-from pptrace.render.options import RenderOptions
 from pptrace.render.picture import picture
 from pptrace.render.scale import round_above
 
@@ -28,14 +38,12 @@ if TYPE_CHECKING:
     from pptrace.analysis.report import Report
     from pptrace.render.picture import Picture, PictureRow
 
-THEMES = ("auto", "light", "dark")
 LEAST_WIDTH = 240
 MOST_WIDTH = 32_000
 """Pixels. Wider pictures are drawn this wide, names that do not fit left out."""
 
 FONT, SMALL_FONT = 12.0, 9.5
 """Pixels: of the names of ops, and of those in a picture that would be very wide."""
-TITLE_FONT, TEXT_FONT = 15.0, 12.0
 SLIDE = 1240.0
 """A picture gets smaller names before it gets wider than this."""
 READING = 760.0
@@ -45,110 +53,8 @@ SINGLE, PAIRED = 28.0, 40.0
 """Heights of rows: of ops one at a time, with overlapped pairs above one another."""
 HOLE = "?"
 """The name of an op that is left for the reader to find."""
-
-
-class FigureOptions(NamedTuple):
-    """What a reader may ask of a figure.
-
-    `lifetimes`, `curve`: the states' lifetimes and the in-flight curve under the grid; `arrows`: what waits for what, across
-    ranks; `caption`: every assumption and denominator in words. `width` in pixels, None: as wide as the names need. `theme`
-    is "auto" (as the reader's system is set), "light" or "dark". `window`, `only_ranks`, `one_based`, `names` are
-    those of `RenderOptions`. Ops at the positions of `holes` are drawn without name and kind, for exercises. `prefix` begins
-    every id in the picture; empty: made from what is drawn, so that several figures can stand in one page.
-    """
-
-    lifetimes: bool = False
-    curve: bool = False
-    arrows: bool = False
-    caption: bool = False
-    title: bool = True
-    legend: bool = True
-    width: int | None = None
-    theme: str = "auto"
-    window: tuple[Fraction | None, Fraction | None] | None = None
-    only_ranks: tuple[int, ...] | None = None
-    one_based: bool = False
-    names: str = ""
-    holes: frozenset[int] = frozenset()
-    prefix: str = ""
-
-    @property
-    def drawing(self) -> RenderOptions:
-        """The part that pictures in text have too."""
-        return RenderOptions(window=self.window, only_ranks=self.only_ranks, one_based=self.one_based, names=self.names)
-
-
-class Box(NamedTuple):
-    """One op, or one of the two of an overlapped pair. `top` counts from the row's. `kind` None: a hole. `size` is the font
-    size of its name, 0 where there is no room for it."""
-
-    x: float
-    width: float
-    top: float
-    height: float
-    kind: OpKind | None
-    shade: int
-    text: str
-    size: float
-    position: int
-
-
-class FigureRow(NamedTuple):
-    """One rank. `flights` are (x, width) in which it is idle while a message to it is under way, `bars` the x at which an
-    optimizer step ends."""
-
-    label: str
-    rank: int
-    top: float
-    height: float
-    boxes: tuple[Box, ...]
-    flights: tuple[tuple[float, float], ...]
-    bars: tuple[float, ...]
-
-
-class AxisMark(NamedTuple):
-    """A time written over a line through the picture."""
-
-    x: float
-    text: str
-
-
-class SignPlace(NamedTuple):
-    """A sign of the legend and where it stands: its box is `SIGN` pixels square, its text follows."""
-
-    x: float
-    y: float
-    sign: Sign
-
-
-class Figure(NamedTuple):
-    """Everything at its place. The time of x is begin + (x - left) / per_tick, in ticks; the plot ends at `right`.
-    `panels` are the (top, bottom) through which the lines of the time axis run."""
-
-    name: str
-    description: str
-    options: FigureOptions
-    picture: Picture
-    width: float
-    height: float
-    left: float
-    right: float
-    per_tick: float
-    font: float
-    title: tuple[TextLine, ...]
-    subtitle: tuple[TextLine, ...]
-    legend: tuple[SignPlace, ...]
-    axis_y: float
-    panels: tuple[tuple[float, float], ...]
-    marks: tuple[AxisMark, ...]
-    rows: tuple[FigureRow, ...]
-    strips: Strips
-    arrows: tuple[Arrow, ...]
-    caption: tuple[TextLine, ...]
-
-
-SIGN = 14.0
 _LINE = 18.0
+"""Of the legend."""
 
 
 def figure(report: Report, options: FigureOptions | None = None) -> Figure:
@@ -173,7 +79,7 @@ def figure(report: Report, options: FigureOptions | None = None) -> Figure:
     text_width = (options.width or max(right + beside + MARGIN, READING)) - 2 * MARGIN
     width = max(text_width + 2 * MARGIN, right + beside + MARGIN)
 
-    name, sizes = headline(report)
+    name, sizes = headline(report, shown.names)
     title, subtitle, y = _titles(name, sizes, text_width) if options.title else ((), (), MARGIN)
     rows, height = _rows(shown, options, place, font)
     legend: tuple[SignPlace, ...] = ()
@@ -192,13 +98,13 @@ def figure(report: Report, options: FigureOptions | None = None) -> Figure:
     words: list[TextLine] = []
     if options.caption:
         y += 12
-        for sentence in caption(report, shown.names):
+        for sentence in caption(report, shown.names, told=not options.holes):
             for number, line in enumerate(folded_to(printable(sentence), text_width - 12, TEXT_FONT)):
                 y += TEXT_FONT + 4
                 words.append(TextLine(MARGIN + (12 if number else 0), y, line))
     return Figure(
         f"{name}, {sizes}",
-        description(report, shown.names),
+        description(report, shown.names, hidden=len(options.holes)),
         options if options.prefix else options._replace(prefix=_prefix(name, rows)),
         shown,
         width,

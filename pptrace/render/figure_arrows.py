@@ -3,25 +3,15 @@ are is dependencies.py's to say; when a rank is idle is analysis/idle.py's."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from pptrace.render.figure_parts import Arrow
 
 if TYPE_CHECKING:
     from pptrace.analysis.report import Report
-    from pptrace.render.figure import FigureRow
+    from pptrace.render.figure_parts import FigureRow
     from pptrace.render.measure import Place
     from pptrace.render.picture import Picture
-
-
-class Arrow(NamedTuple):
-    """From (x, y) to (to_x, to_y). `binding`: the receiver is idle until this arrives, and
-    starts as soon as it is there."""
-
-    x: float
-    y: float
-    to_x: float
-    to_y: float
-    binding: bool
-
 
 INSET = 3.0
 """Pixels by which an arrow that goes straight down keeps inside both ops."""

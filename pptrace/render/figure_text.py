@@ -31,10 +31,10 @@ class Sign(NamedTuple):
     shade: int = 0
 
 
-def headline(report: Report) -> tuple[str, str]:
+def headline(report: Report, names: Names) -> tuple[str, str]:
     """The schedule's name, and its sizes and costs."""
     name, sizes, costs = (printable(", ".join(part.split("  "))).replace(",  ", ", ") for part in report.headline)
-    return name, f"{sizes}; {costs}"
+    return name, f"{names.letters(sizes)}; {costs}"
 
 
 def signs(report: Report, shown: Picture, *, arrows: bool, lifetimes: bool) -> list[Sign]:
@@ -77,22 +77,28 @@ def rows_and_cells(report: Report, shown: Picture) -> str:
     return "; ".join(texts)
 
 
-def caption(report: Report, names: Names) -> list[str]:
-    """Every assumption, then the figures with their definitions and denominators, then what is left out."""
-    sentences = ["; ".join(report.assumptions) + "."]
-    stated = {line.key: line for line in tables.metrics(report, names)}
-    for key in CAPTIONED:
-        line = stated[key]
-        sentences.append(f"{line.label}: {', '.join(line.values)} ({line.remarks[-1]}).")
-    return [*sentences, f"{report.omitted[0].upper()}{report.omitted[1:]}."]
+def caption(report: Report, names: Names, *, told: bool = True) -> list[str]:
+    """Every assumption, then, if `told`, the figures with their definitions and denominators, then what is left out."""
+    sentences = [sentence("; ".join(report.assumptions), names)]
+    if told:
+        stated = {line.key: line for line in tables.metrics(report, names)}
+        for key in CAPTIONED:
+            line = stated[key]
+            sentences.append(names.letters(f"{line.label}: {', '.join(line.values)} ({line.remarks[-1]})."))
+    return [*sentences, sentence(report.omitted, names)]
 
 
-def description(report: Report, names: Names) -> str:
-    """The picture in words: what it is, and what it shows."""
-    stated = {line.key: line for line in tables.metrics(report, names)}
+def sentence(text: str, names: Names) -> str:
+    """A sentence of the analysis: first letter large, a full stop, the reader's letters."""
+    return names.letters(f"{text[:1].upper()}{text[1:]}".rstrip(".") + ".")
+
+
+def description(report: Report, names: Names, *, hidden: int = 0) -> str:
+    """The picture in words: what it is, and what it shows; with `hidden` ops nothing that their finder would look up."""
     rows = "stages" if names.by_stage else "ranks"
+    what = f"A pipeline schedule on a time axis, one row for each of {report.schedule.num_ranks} {rows}"
+    if hidden:
+        return f"{what}, {hidden} ops hidden. {sentence('; '.join(report.assumptions), names)}"
+    stated = {line.key: line for line in tables.metrics(report, names)}
     said = [f"{stated[key].label} {', '.join(stated[key].values)}" for key in CAPTIONED if key != "utilization"]
-    return (
-        f"A pipeline schedule on a time axis, one row for each of {report.schedule.num_ranks} {rows}. "
-        f"{'; '.join(report.assumptions)}. {'; '.join(said)}."
-    )
+    return f"{what}. {sentence('; '.join(report.assumptions), names)} {names.letters('; '.join(said))}."

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pptrace.analysis.idle import CAUSES
 from pptrace.render import tables
-from pptrace.render.figure import FigureOptions, figure
+from pptrace.render.figure import figure
+from pptrace.render.figure_parts import FigureOptions
 from pptrace.render.figure_text import caption, headline
 from pptrace.render.html_script import PAGE_COLORS, PAGE_STYLE, SCRIPT
 from pptrace.render.measure import number
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pptrace.analysis.report import Report
-    from pptrace.render.figure import Figure
+    from pptrace.render.figure_parts import Figure
     from pptrace.render.names import Names
     from pptrace.render.tables import MetricLine, Table
 
@@ -37,15 +38,15 @@ HINT = "Point at an op to see what it waited for and who waits for it; click to 
 def html_page(report: Report, options: FigureOptions | None = None) -> str:
     """The whole page. Raises `ParameterError` as `figure` does."""
     options = options or FigureOptions()
-    name, sizes = headline(report)
     drawn = figure(report, options._replace(title=False, caption=False, prefix=options.prefix or "pp"))
     names = drawn.picture.names
+    name, sizes = headline(report, names)
     ranks = [row.rank for row in drawn.rows]
     body = [
         f"<h1>{text(name)}</h1>",
         f"<p>{text(sizes)}</p>",
         *([] if options.caption else [paragraph("; ".join(report.assumptions), "less")]),
-        interactive_figure(report, drawn, caption(report, names) if options.caption else ()),
+        interactive_figure(report, drawn, caption(report, names, told=not options.holes) if options.caption else ()),
     ]
     if not options.holes:
         body += ["<h2>Metrics</h2>", metrics_html(tables.metrics(report, names))]
@@ -89,17 +90,15 @@ def _colors(theme: Theme) -> str:
     return sheet
 
 
-def script_of(prefix: str) -> str:
-    """The code that brings the figure with this prefix to life."""
-    return SCRIPT.replace("PREFIX", prefix)
+def script_of(*prefixes: str) -> str:
+    """The code that brings the figures with these prefixes to life; none for none."""
+    calls = "".join(f"enliven({script_json(prefix)});\n" for prefix in prefixes)
+    return SCRIPT + calls if calls else ""
 
 
 def interactive_figure(report: Report, drawn: Figure, captions: Iterable[str] = ()) -> str:
     """A `<figure>` with the drawn figure, its controls (hidden without the script) and the script's data."""
     prefix = drawn.options.prefix
-    least = drawn.width * min(1.0, LEGIBLE / drawn.font)
-    size = f"width:100%;max-width:{number(drawn.width)}px;min-width:{number(least)}px"
-    svg = svg_of(drawn).replace("<svg ", f'<svg style="{size}" ', 1)
     words = "\n".join(paragraph(sentence) for sentence in captions)
     return (
         f'<figure id="{prefix}-figure">\n'
@@ -109,12 +108,19 @@ def interactive_figure(report: Report, drawn: Figure, captions: Iterable[str] = 
         '<button type="button" data-zoom="fit">fit</button><button type="button" data-zoom="full">100 %</button>'
         '<label>time <input type="range" min="0" max="0" step="1" value="0"></label><output></output></div>\n'
         '<ul class="now" hidden></ul>\n'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="the figure">{svg}</div>\n'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="the figure">{fitted_svg(drawn)}</div>\n'
         '<p class="told" aria-live="polite" hidden></p>\n'
         f"<figcaption>{words}</figcaption>\n"
         f'<script type="application/json" id="{prefix}-data">{script_json(_data(report, drawn))}</script>\n'
         "</figure>"
     )
+
+
+def fitted_svg(drawn: Figure) -> str:
+    """The drawn figure as wide as there is room, at most its natural width, and not so narrow that its names cannot be read."""
+    least = drawn.width * min(1.0, LEGIBLE / drawn.font)
+    size = f"width:100%;max-width:{number(drawn.width)}px;min-width:{number(least)}px"
+    return svg_of(drawn).replace("<svg ", f'<svg style="{size}" ', 1)
 
 
 def script_json(data: Any) -> str:

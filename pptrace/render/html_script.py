@@ -55,9 +55,9 @@ PAGE_COLORS = (
 
 SCRIPT = r"""
 'use strict';
-(function () {
-  const figure = document.getElementById('PREFIX-figure');
-  const data = JSON.parse(document.getElementById('PREFIX-data').textContent);
+function enliven(prefix) {
+  const figure = document.getElementById(prefix + '-figure');
+  const data = JSON.parse(document.getElementById(prefix + '-data').textContent);
   const svg = figure.querySelector('svg');
   const scroll = figure.querySelector('.scroll');
   const tools = figure.querySelector('.tools');
@@ -257,5 +257,6 @@ SCRIPT = r"""
   told.textContent = data.hint;
   for (const part of [tools, now, told]) { part.hidden = false; }
   moveTo(data.from);
-}());
+}
 """
+"""Defines `enliven(prefix)`, which is called for each figure of a page."""

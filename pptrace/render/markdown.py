@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pptrace.printable import printable
 from pptrace.render import tables
-from pptrace.render.figure import FigureOptions
+from pptrace.render.figure_parts import FigureOptions
 from pptrace.render.figure_text import caption, headline
 from pptrace.render.names import Names
 from pptrace.render.options import MANY_LIFETIMES
@@ -43,7 +43,7 @@ def markdown_page(report: Report, options: FigureOptions | None = None) -> str:
     options = options or FigureOptions()
     names = Names(report.schedule, options.drawing)
     ranks = range(report.schedule.num_ranks) if options.only_ranks is None else options.only_ranks
-    name, sizes = headline(report)
+    name, sizes = headline(report, names)
     parts = [f"# {escaped(name)}", escaped(sizes), escaped("; ".join(report.assumptions))]
     parts += [markdown_figure(report, options).rstrip(), "## Metrics", metrics_markdown(tables.metrics(report, names))]
     found = [tables.phases(report, names, ranks)]

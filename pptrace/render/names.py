@@ -3,6 +3,7 @@ directions apart; nothing here knows where a cell stands."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pptrace.model import OpKind
@@ -28,6 +29,9 @@ UP_MARK = "^"
 """After a microbatch that runs on the copy of the model that goes up the ranks (two-way placements)."""
 
 
+_NUMBER_OF_RANKS = re.compile(r"\bP\b|(?<=\d)P\b")
+
+
 class Names:
     """The texts of one schedule's rows and ops under the reader's options.
 
@@ -39,6 +43,7 @@ class Names:
         placement = schedule.placement
         self.schedule = schedule
         self.first = options.first_number
+        self.textbook = options.names == "textbook"
         self.by_stage = not placement.bidirectional and placement.ranks == tuple(range(schedule.num_ranks))
         self._num = schedule.num_microbatches
         self._width = self._num * schedule.num_steps
@@ -71,6 +76,10 @@ class Names:
 
     def stage(self, stage: int) -> str:
         return f"S{stage + 1}" if self.first else f"stage {stage}"
+
+    def letters(self, text: str) -> str:
+        """A sentence or a formula with textbooks' D for P, wherever it stands for the number of ranks, if so asked."""
+        return _NUMBER_OF_RANKS.sub("D", text) if self.textbook else text
 
     def microbatch(self, microbatch: int, step: int = 0) -> str:
         """The number of a microbatch, with the mark of its direction, and of its step where no bar tells steps apart."""

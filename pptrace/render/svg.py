@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pptrace.errors import ParameterError
 from pptrace.model import OpKind
 from pptrace.printable import printable
-from pptrace.render.figure import SIGN, Figure, FigureOptions, figure
+from pptrace.render.figure import figure
+from pptrace.render.figure_parts import SIGN, Figure, FigureOptions
 from pptrace.render.figure_strips import CURVE, HEADROOM, LANE
 from pptrace.render.measure import MARGIN, number
 from pptrace.render.palette import paint
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pptrace.analysis.report import Report
-    from pptrace.render.figure import Box, FigureRow
+    from pptrace.render.figure_parts import Box, FigureRow
 
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9]{0,30}")
 _HATCHED = frozenset(OpKind) - {OpKind.F}

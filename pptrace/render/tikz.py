@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pptrace.errors import LimitError
 from pptrace.model import OpKind
 from pptrace.printable import printable
-from pptrace.render.figure import SIGN, TEXT_FONT, TITLE_FONT, Figure, FigureOptions, figure
+from pptrace.render.figure import figure
+from pptrace.render.figure_parts import SIGN, TEXT_FONT, TITLE_FONT, Figure, FigureOptions
 from pptrace.render.figure_strips import CURVE, HEADROOM, LANE
 from pptrace.render.measure import MARGIN, number
 from pptrace.render.palette import DARK, LIGHT, Theme, hatch, paint
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pptrace.analysis.report import Report
-    from pptrace.render.figure import Box, FigureRow
+    from pptrace.render.figure_parts import Box, FigureRow
 
 POINTS = 0.75
 """Big points in a pixel."""

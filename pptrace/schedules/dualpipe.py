@@ -160,8 +160,7 @@ def claims_dualpipev(params: Params, costs: EqualCosts) -> list[Claim]:
 def _claims(params: Params, costs: EqualCosts, factor: str, hops: Fraction, peak_text: str, peak: int) -> list[Claim]:
     """FB is what an overlapped pair takes. If that is f+b all ranks are alike, if less the formula is of the worst rank."""
     both = costs.f + costs.b
-    pair = max(costs.f, costs.b) if costs.overlap == "max" else costs.overlap
-    pair = pair if isinstance(pair, Fraction) else both
+    pair = both if costs.pair is None else costs.pair
     conditions = (
         Condition("f = i", costs.f == costs.i),
         Condition("w <= f", costs.w <= costs.f),

@@ -87,6 +87,13 @@ class EqualCosts(NamedTuple):
     def i(self) -> Fraction:
         return self.b - self.w
 
+    @property
+    def pair(self) -> Fraction | None:
+        """What an overlapped pair lasts (FB), per microbatch and rank as f and b are; None where it is two ops in turn."""
+        if isinstance(self.overlap, Fraction):
+            return self.overlap
+        return {"sum": self.f + self.b, "max": max(self.f, self.b)}.get(self.overlap)
+
 
 class Claim(NamedTuple):
     """A published closed form of one metric for one (schedule, params, costs), and the conditions under which it holds.

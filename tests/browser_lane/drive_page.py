@@ -24,7 +24,7 @@ from typing import Any
 
 from pptrace import simulate
 from pptrace.analysis.report import Report
-from pptrace.render.figure import FigureOptions
+from pptrace.render.figure_parts import FigureOptions
 from pptrace.render.html import html_page
 
 FLAGS = (

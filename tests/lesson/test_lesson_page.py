@@ -33,7 +33,7 @@ def page(name: str, ranks: int = 4, microbatches: int = 4, other: str = "", **op
         "Steady phase, t=4 to t=10: until stage 3 has run its last forward (F3). Stage 3 is never idle here. It runs a "
         "backward and a forward in turn.",
         "stage 3 B0 4-5, F1 5-6, B1 6-7, F2 7-8, B2 8-9, F3 9-10",
-        "Drain, t=10 to t=14: no forward is left to the last stage. The stages fall idle one by one: stage 3 at t=11, stage 2 "
+        "Drain, t=10 to t=14: stage 3 has no forward left. The stages fall idle one by one: stage 3 at t=11, stage 2 "
         "at t=12, stage 1 at t=13 and stage 0 at t=14.",
         "The last backward to end is B3 on stage 0, at t=14.",
         "STEP runs, at t=14; every stage waits for the gradients of all.",
@@ -63,7 +63,7 @@ def test_1f1b_p4_m4(fact: str) -> None:
     "fact",
     [
         "Warm-up, t=0 to t=7",
-        "There is no steady phase: when stage 3 starts its first backward, it has run all its forwards already.",
+        "There is no steady phase: when stage 3 starts its first backward, it has already run all its forwards.",
         "2M + 2(P-1) = 2*4 + 2*(4-1) = 8 + 6 = 14",
         "No stage holds more than P = 4 here, but only because M is small: with M=8 it is 8, so that P is no bound of "
         "this order.",
@@ -159,7 +159,7 @@ def test_pipedream_is_not_1f1b() -> None:
 
 def test_several_steps_tell_the_story_of_the_first() -> None:
     text = page("1f1b", num_steps=2)
-    assert "This is optimizer step 0 of 2." in text
+    assert "What follows is the first of 2 optimizer steps." in text
     assert "Drain, t=10 to t=14" in text
 
 

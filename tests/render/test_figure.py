@@ -9,7 +9,8 @@ import pytest
 
 from pptrace import simulate
 from pptrace.errors import ParameterError
-from pptrace.render.figure import FONT, MOST_WIDTH, Figure, FigureOptions, figure
+from pptrace.render.figure import FONT, MOST_WIDTH, figure
+from pptrace.render.figure_parts import Figure, FigureOptions
 from pptrace.render.figure_strips import CURVE, LANE
 from pptrace.render.measure import LEAST_FONT, MARGIN, em_width, folded_to, name_size, number
 from pptrace.schedules.registry import names

@@ -12,7 +12,7 @@ import pytest
 
 from pptrace import simulate
 from pptrace.analysis.report import Report
-from pptrace.render.figure import FigureOptions
+from pptrace.render.figure_parts import FigureOptions
 from pptrace.render.html import POLICY, html_page, script_json
 from pptrace.schedules.registry import names
 

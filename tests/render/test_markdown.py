@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from pptrace import simulate
 from pptrace.analysis.report import Report
-from pptrace.render.figure import FigureOptions
+from pptrace.render.figure_parts import FigureOptions
 from pptrace.render.markdown import escaped, fenced, markdown_figure, markdown_page
 
 

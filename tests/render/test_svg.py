@@ -12,7 +12,7 @@ from pptrace import simulate
 from pptrace.analysis.report import Report
 from pptrace.errors import ParameterError
 from pptrace.model import OpKind
-from pptrace.render.figure import FigureOptions
+from pptrace.render.figure_parts import FigureOptions
 from pptrace.render.palette import DARK, HATCH_CONTRAST, LEAST_CONTRAST, LIGHT, Theme, contrast, hatch, paint
 from pptrace.render.svg import svg_document, svg_figure, write
 from pptrace.schedules.registry import names

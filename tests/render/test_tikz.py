@@ -9,7 +9,7 @@ import pytest
 from pptrace import simulate
 from pptrace.analysis.report import Report
 from pptrace.errors import LimitError
-from pptrace.render.figure import FigureOptions
+from pptrace.render.figure_parts import FigureOptions
 from pptrace.render.tikz import MOST_PIXELS, escaped, tikz_document, tikz_figure
 from pptrace.schedules.registry import names
 
