@@ -37,12 +37,11 @@ def percent(part: int, total: int) -> str:
 
 
 def ratio_text(ratio: Ratio, ticks_per_unit: int) -> str:
-    """`6/14 = 0.429`: both in units of time where these are short, else in ticks, never reduced."""
+    """`6/14 = 0.429`, or `(22/3)/(44/3) = 0.500`: both in units of time, never reduced against each other."""
     if not ratio.denominator:
         return f"{ratio.numerator}/0"
     parts = [time_text(number, ticks_per_unit) for number in (ratio.numerator, ratio.denominator)]
-    if any("/" in part for part in parts):
-        parts = [str(ratio.numerator), str(ratio.denominator)]
+    parts = [f"({part})" if "/" in part else part for part in parts]
     return f"{'/'.join(parts)} = {decimal(Fraction(ratio.numerator, ratio.denominator))}"
 
 

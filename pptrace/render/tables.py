@@ -153,7 +153,7 @@ def _claimed(comparison: Comparison, unit: str) -> str:
 
 def _bound(report: Report) -> str:
     bound, highest = report.memory.bound, max(peak.held for peak in report.memory.peaks)
-    unit = report.memory.unit
+    unit = report.memory.unit if bound != 1 else report.memory.unit.removesuffix("s")
     return f"bound P = {bound} {unit} on a rank: " + ("kept" if highest <= bound else f"passed, {highest} are held")
 
 

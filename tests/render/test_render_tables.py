@@ -8,9 +8,10 @@ import pytest
 from pictures import EQUAL, SPLIT, costs, picture, report, section
 from test_render_scale import eight_stages
 
+from pptrace.analysis.metrics import Ratio
 from pptrace.analysis.report import Report
 from pptrace.render.lines import columns, folded, per_rank
-from pptrace.render.numbers import decimal, percent, size_text
+from pptrace.render.numbers import decimal, percent, ratio_text, size_text
 from pptrace.render.text import report_text
 from pptrace.schedules.registry import Params, build
 from pptrace.timeline import simulate_schedule
@@ -224,3 +225,11 @@ def test_sizes_are_exact_and_readable():
     assert size_text(Fraction(512)) == "512"
     assert size_text(Fraction(3 * 2**30)) == "3 GiB"
     assert size_text(Fraction(2500)) == "2500 (2.44 KiB)"
+
+
+def test_ratios_of_times_that_are_no_decimals_are_in_units_of_time_too():
+    # P2 M1 f = 1/3, b = 1: elapsed 8/3, of which each rank idles 4/3
+    shown = section(report("1f1b", 2, 1, costs(Fraction(1, 3), 1)), "metrics")
+    assert "(4/3)/(8/3) = 0.500" in shown
+    assert "1/(8/3) = 0.375" in shown
+    assert ratio_text(Ratio(1, 4), 2) == "0.5/2 = 0.250"
