@@ -19,7 +19,9 @@ TIME_LINE = re.compile(r"\s*time\s*\|")
 _ROW = re.compile(r"\s*(stage|rank|S)\s*(\d{1,6})\s*\|")
 _WORD = re.compile(r"[^\s|]+|\|")
 _LABEL = re.compile(r"\d{1,30}(?:\.\d{1,9})?(?:/\d{1,30})?", re.ASCII)
-_ROUNDED = "one character ="
+_MARKS = "-~"
+"""The rest of an op, and a message under way: what may touch the name of an op."""
+_ROUNDED = re.compile(r"\bone\s+character\s+=")
 """In the legend of a grid that is not to scale: the place of a cell is not its time."""
 
 
@@ -58,10 +60,15 @@ def read_panels(lines: Sequence[str]) -> Panels:
         found = [_with_steps(row) for row in found]
     elif _all_repeat(found):
         found = [_counted(row) for row in found]
-    times = _times(axes, list(offsets.values())) if not any(_ROUNDED in line for line in lines) else None
+    times = None if _is_rounded(lines) else _times(axes, list(offsets.values()))
     if times is None:
         return Panels(found, [], Fraction(1))
     return _in_units(found, times)
+
+
+def _is_rounded(lines: Sequence[str]) -> bool:
+    """Whether the legend says that the picture is not to scale; it may be folded over two lines."""
+    return any(_ROUNDED.search(f"{line} {after}") for line, after in pairwise((*lines, "")))
 
 
 def _axis(line: str) -> list[tuple[int, Fraction]]:
@@ -84,14 +91,16 @@ def _read_row(line: str, number: int, start: int, row: Row, places: list[tuple[i
             row.cells.append(Written((), "|", number, match.start() + 1))
             places.append((panel, match.start() - start))
             continue
-        goes_on = text.startswith("-")
-        op_text = text.strip("-")
-        if not op_text or (goes_on and _is_last(row, op_text)):
+        op_text = text.strip(_MARKS)
+        before = len(text) - len(
+            text.lstrip(_MARKS)
+        )  # `-2F1`: the end of another op, then 2F1; `~2F1`: a message, then 2F1
+        if not op_text or (text.startswith("-") and _is_last(row, op_text)):
             continue
-        ops = ops_in(op_text, number, match.start() + 1 + goes_on)
+        ops = ops_in(op_text, number, match.start() + 1 + before)
         if ops:
-            row.cells.append(Written(ops, op_text, number, match.start() + 1 + goes_on))
-            places.append((panel, match.start() - start + goes_on))  # `-2F1`: the end of another op, then 2F1
+            row.cells.append(Written(ops, op_text, number, match.start() + 1 + before))
+            places.append((panel, match.start() - start + before))
     return bars
 
 

@@ -64,7 +64,8 @@ class Canvas:
         return cell.width * self.layout.column_width > len(cell.text) + self.apart
 
     def _panels(self, room: int | None) -> list[tuple[int, int]]:
-        """[from, to) in columns. A panel ends where no cell's text is hidden, if there is such a place."""
+        """[from, to) in columns. A panel ends where every cell's text fits before or after the edge, if there is such a
+        place; if not, so far before the panel's width that a cell that goes over the edge has room for its text."""
         total = self.layout.num_columns
         if room is None or self.finish(total) - self.apart <= room:
             return [(0, total)]
@@ -78,7 +79,8 @@ class Canvas:
             else:
                 near = range(last, max(last - 2 * self.longest, first), -1)
                 clean = next((c for c in near if not self._hides_text(first, c, clean=True)), None)
-                last = clean or next((c for c in range(last, first, -1) if not self._hides_text(first, c)), last)
+                fitting = clean or next((c for c in near if not self._hides_text(first, c)), None)
+                last = fitting or max(last - self.longest, first + 1)
             panels.append((first, last))
             first = last
         return panels
@@ -119,7 +121,9 @@ def _axis_line(canvas: Canvas, first: int, last: int) -> Line:
         at = canvas.begin(mark.column) - start
         if at < free or first > mark.column or mark.column >= last:
             continue
-        if at + len(mark.text) > len(chars) and mark.column > first and last < canvas.layout.num_columns:
+        past_edge = at + len(mark.text) > len(chars) and last < canvas.layout.num_columns
+        past_width = canvas.room is not None and at + len(mark.text) > canvas.room
+        if mark.column > first and (past_edge or past_width):
             continue  # it would run past a panel's edge, and stands in the next one's neighbourhood anyway
         chars[at : at + len(mark.text)] = mark.text
         free = at + len(mark.text) + 1
@@ -147,8 +151,13 @@ def _row_line(canvas: Canvas, row: Row, first: int, last: int) -> Line:
             break
         begin, finish = canvas.begin(cell.column), canvas.finish(cell.column + cell.width)
         at, until = max(begin, cursor), finish if finish <= end else visible
+        if begin < at and until - at <= canvas.apart:
+            continue  # only the blank behind an op that the panel before has shown
+        if finish > end and begin >= at:  # its text may go over the edge, as far as the width allows
+            until = max(until, min(at + len(cell.text), start + (canvas.room or 0)))
         if until <= at:
             continue
+        chars += [" "] * (until - start - len(chars))
         _idle(canvas, chars, start, cursor, at, waits)
         text, parts = _cell_text(canvas, cell, until - at, continued=begin < at, goes_on=finish > end)
         chars[at - start : at - start + len(text)] = text
