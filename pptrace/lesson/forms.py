@@ -73,7 +73,7 @@ def _of_a_pair(words: Words) -> str:
     pair, several = words.costs.pair, words.schedule.num_chunks
     if pair is None:
         return "FB is the time of an overlapped pair, per microbatch and rank"
-    on_one = f"; one pair, of one of its {several} stages, takes {text_of(pair / several)}" if several > 1 else ""
+    on_one = f"; with {several} stages on a rank one pair takes {text_of(pair / several)}" if several > 1 else ""
     return f"FB = {text_of(pair)} is the time of an overlapped pair, per microbatch and rank as f and b are{on_one}"
 
 

@@ -27,8 +27,8 @@ li{margin:0 0 4px}ol{padding-left:1.6em}ul{padding-left:1.3em}
 .formula div{padding-left:2em;text-indent:-2em}
 .sheet{margin:16px 0 18px}
 .sheet>.title{font-weight:600;margin:0 0 5px}
-.sheet table{margin:0 0 4px;font-size:13.5px}
-.sheet th,.sheet td{padding-right:11px}
+.sheet table{margin:0 0 4px;font-size:13px}
+.sheet th,.sheet td{padding-right:9px}
 .sheet td.n,.k{white-space:nowrap}
 details{margin:22px 0}
 summary{font-size:19px;font-weight:600;cursor:pointer}

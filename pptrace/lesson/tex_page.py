@@ -60,8 +60,8 @@ def _block(block: Block) -> str:
         items = "\n".join(f"\\item {escaped(item)}" for item in block.items)
         return f"\\begin{{{kind}}}\\setlength{{\\itemsep}}{{1pt}}\n{items}\n\\end{{{kind}}}"
     if isinstance(block, Formula):
-        lines = "\\\\\n".join(_math(line) for line in block.lines)
-        return f"\\begin{{quote}}\n{lines}\n\\end{{quote}}"
+        lines = "\n".join(f"{{\\hangindent=2em {_math(line)}\\par}}" for line in block.lines)
+        return f"\\begin{{quote}}\\setlength{{\\parskip}}{{1pt}}\n{lines}\n\\end{{quote}}"
     if isinstance(block, Drawing):
         return _figure(block)
     if isinstance(block, Break):
@@ -76,15 +76,15 @@ def _math(line: str) -> str:
 
 
 def _figure(block: Drawing) -> str:
-    """As wide as the text; a figure that would be too small so is turned, on a page of its own."""
+    """As wide as the text; a figure that would be too small so is turned, on a page of its own behind the text."""
     drawn = laid_out(block)
     tikz = tikz_of(drawn).rstrip()
     width = drawn.width * POINTS
     caption = f"{{\\small {escaped(block.caption)}\\par}}" if block.caption else ""
     if width > TURNED * TEXT_WIDTH and drawn.height < drawn.width / 2:
-        return (
-            f"{caption}\\clearpage\n\\rotatebox{{90}}{{\\resizebox{{{TEXT_HEIGHT:g}bp}}{{!}}{{{tikz}}}}}\n\\clearpage\n"
-        )
+        turned = f"\\resizebox{{{TEXT_HEIGHT:g}bp}}{{!}}{{{tikz}}}"
+        inside = f"\\begin{{minipage}}{{{TEXT_HEIGHT:g}bp}}\n{turned}\n\n{caption}\n\\end{{minipage}}"
+        return f"\\begin{{figure}}[p]\n\\rotatebox{{90}}{{{inside}}}\n\\end{{figure}}\nOn a page of its own.\n"
     if width > TEXT_WIDTH:
         tikz = f"\\resizebox{{\\textwidth}}{{!}}{{{tikz}}}"
     return f"\\begin{{minipage}}{{\\textwidth}}\n{tikz}\n\n{caption}\n\\end{{minipage}}\n"

@@ -56,25 +56,15 @@ def signs(report: Report, shown: Picture, *, arrows: bool, lifetimes: bool) -> l
         found.append(Sign("arrow", "output to the op that needs it (bold: its rank is idle until then)"))
     if lifetimes and any(life.shrinks is not None for life in report.lifetimes):
         found.append(Sign("words", "lifetimes: from the end of I on, what W needs"))
-    found.append(Sign("words", rows_and_cells(report, shown)))
+    found.append(Sign("words", rows_and_cells(shown)))
     return found
 
 
-def rows_and_cells(report: Report, shown: Picture) -> str:
+def rows_and_cells(shown: Picture) -> str:
     """How to read a row and a cell."""
-    names = shown.names
-    texts = ["rows are stages, one per rank" if names.by_stage else "rows are ranks"]
-    cell = next((cell for row in shown.rows for cell in row.cells if cell.parts[0][1] < OpKind.REDUCE), None)
-    if cell is not None:
-        op = report.schedule.op(cell.position)
-        where = "" if names.by_stage else f" of stage {op.stage + names.first}"
-        number = (op.microbatch or 0) + names.first
-        texts.append(f"{cell.parts[0][0]} is the {KIND_MEANING[op.kind]}{where} of microbatch {number}")
-    if names.first:
-        texts.append("stages and microbatches are counted from 1" + ("" if names.by_stage else ", ranks from 0"))
-    if shown.unit:
-        texts.append(f"time in {shown.unit}")
-    return "; ".join(texts)
+    cells = (cell for row in shown.rows for cell in row.cells)
+    example = next((cell.position for cell in cells if cell.parts[0][1] < OpKind.REDUCE), -1)
+    return "; ".join(shown.names.explained(example) + ([f"time in {shown.unit}"] if shown.unit else []))
 
 
 def caption(report: Report, names: Names, *, told: bool = True) -> list[str]:

@@ -77,6 +77,24 @@ class Names:
     def stage(self, stage: int) -> str:
         return f"S{stage + 1}" if self.first else f"stage {stage}"
 
+    def explained(self, position: int) -> list[str]:
+        """How rows and cells are to be read, with the op at `position` for an example (-1: none)."""
+        texts = ["rows are stages, one per rank" if self.by_stage else "rows are ranks"]
+        if position >= 0:
+            op = self.schedule.op(position)
+            where = "" if self.by_stage else f" of {self.stage(op.stage)}"
+            number = (op.microbatch or 0) + self.first
+            name = self.text(self.schedule.codes[position])
+            texts.append(f"{name} is the {KIND_MEANING[op.kind]}{where} of microbatch {number}")
+        if self.numbers_steps:
+            texts.append("@1 is in optimizer step 1")
+        return [*texts, *self.counting()]
+
+    def counting(self) -> list[str]:
+        """From which number on stages and microbatches are counted, if not from 0."""
+        ranks = "" if self.by_stage else ", ranks from 0"
+        return [f"stages and microbatches are counted from 1{ranks}"] if self.first else []
+
     def letters(self, text: str) -> str:
         """A sentence or a formula with textbooks' D for P, wherever it stands for the number of ranks, if so asked."""
         return _NUMBER_OF_RANKS.sub("D", text) if self.textbook else text

@@ -123,30 +123,16 @@ class _Page:
         return signs
 
     def _rows_and_cells(self, names: Names) -> list[str]:
-        if self.layout.compact:
-            texts = ["a letter is the kind of op"]
-            if self.report.schedule.num_chunks > 1:
-                texts.append("small letters are every other chunk of a rank")
-            if self.report.schedule.placement.bidirectional:
-                texts.append("small letters are the copy that goes up")
-            texts.append("rows are stages" if names.by_stage else "rows are ranks")
-        else:
-            cell = next((cell for row in self.layout.rows for cell in row.cells if cell.kind < OpKind.REDUCE), None)
-            texts = ["rows are stages, one per rank" if names.by_stage else "rows are ranks"]
-            if cell is not None:
-                code = self.report.schedule.codes[cell.position]
-                op = self.report.schedule.op(cell.position)
-                where = "" if names.by_stage else f" of stage {op.stage + names.first}"
-                texts.append(
-                    f"{names.text(code)} is the {KIND_MEANING[op.kind]}{where} of microbatch "
-                    f"{(op.microbatch or 0) + names.first}"
-                )
-        if names.numbers_steps and not self.layout.compact:
-            texts.append("@1 is in optimizer step 1")
-        if names.first:
-            ranks = "" if names.by_stage else ", ranks from 0"
-            texts.append(f"stages and microbatches are counted from 1{ranks}")
-        return texts
+        if not self.layout.compact:
+            cells = (cell for row in self.layout.rows for cell in row.cells)
+            return names.explained(next((cell.position for cell in cells if cell.kind < OpKind.REDUCE), -1))
+        texts = ["a letter is the kind of op"]
+        if self.report.schedule.num_chunks > 1:
+            texts.append("small letters are every other chunk of a rank")
+        if self.report.schedule.placement.bidirectional:
+            texts.append("small letters are the copy that goes up")
+        texts.append("rows are stages" if names.by_stage else "rows are ranks")
+        return texts + names.counting()
 
     def _hints(self) -> list[str]:
         if len(self.canvas.panels) > 3 and not self.options.compact:
