@@ -3,7 +3,7 @@ Listing with the time step of every cell. It reads; drawing is render's."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.formats.grid_cells import EXAMPLE, Row, Written
 from pptrace.formats.grid_panels import TIME_LINE, read_panels
@@ -26,13 +26,14 @@ def read(data: bytes, *, source: str = "", letter: str = "auto", one_based: bool
     else is left alone. Otherwise every line of ops is a row, cells separated by blanks, bars, commas or tabs, `.`, `-` or
     an empty cell for idle; cells repeated for every op of a kind are longer ops. Cells without a stage are of the stage
     that their row is numbered by. `one_based` says that stages and microbatches count from 1; None finds it out (no
-    microbatch 0, and stages that begin at 1). `letter` says what B means (`op_text.letter_b`).
+    microbatch 0, stages that begin at 1). `letter` says what B means (`op_text.letter_b`).
     Raises `FormatError` with line and column, `LimitError` for absurdly many cells.
     """
     lines = lines_of(data, "a text grid")
     notes: list[str] = []
     with without_collector():
-        if any(TIME_LINE.match(line) for line in lines):
+        loose = not any(TIME_LINE.match(line) for line in lines)
+        if not loose:
             panels = read_panels(lines)
             rows, slots = panels.rows, panels.times
             if not slots:
@@ -49,10 +50,11 @@ def read(data: bytes, *, source: str = "", letter: str = "auto", one_based: bool
             notes += [repeated] if repeated else []
         if not any(row.cells for row in rows):
             refuse(1, 1, f"no row of ops found; {EXAMPLE}, one row per rank")
-        shift = _counts_from_one(rows) if one_based is None else one_based
-        if shift:
-            notes.append("stages and microbatches count from 1 in the text, from 0 here")
-        cells = [[_cell(written, row, index, int(shift)) for written in row.cells] for index, row in enumerate(rows)]
+        base = _base(rows, loose=loose) if one_based is None else _Base(int(one_based), int(one_based))
+        if base != _Base(0, 0):
+            counted = {_Base(1, 1): "stages and microbatches", _Base(1, 0): "stages", _Base(0, 1): "microbatches"}
+            notes.append(f"{counted[base]} count from 1 in the text, from 0 here")
+        cells = [[_cell(written, row, index, base) for written in row.cells] for index, row in enumerate(rows)]
         wrote_bw = any("BW" in cell.text for row in cells for cell in row)
         decided = letter_b(cells, letter, wrote_bw=wrote_bw)
         resolved = with_letter(cells, decided)
@@ -77,21 +79,32 @@ def _in_order(rows: list[Row]) -> list[Row]:
     return [by_label[label] for label in sorted(by_label)]
 
 
-def _counts_from_one(rows: Sequence[Row]) -> bool:
-    """No microbatch 0, and stages (those of cells, else the numbers of the rows) that begin at 1."""
+class _Base(NamedTuple):
+    """What stages (and rows) are counted from, and what microbatches are."""
+
+    stage: int
+    microbatch: int
+
+
+def _base(rows: Sequence[Row], *, loose: bool) -> _Base:
+    """No microbatch 0, and stages (those of cells, else the numbers of the rows) that begin at 1: both count from 1. People
+    mix the two in tables of their own; a window of a grid that `show` printed may just not hold microbatch 0."""
     ops = [op for row in rows for cell in row.cells for op in cell.ops]
-    microbatches = [number for _, _, number, _ in ops if number is not None]
-    stages = [stage for stage, _, _, _ in ops if stage is not None] or [
-        row.label for row in rows if row.label is not None
-    ]
-    return min(microbatches, default=0) == 1 and min(stages, default=1) == 1
+    from_one = min((number for _, _, number, _ in ops if number is not None), default=0) == 1
+    named = [stage for stage, _, _, _ in ops if stage is not None]
+    labels = [row.label for row in rows if row.label is not None]
+    stages_from_one = min(named or labels, default=1) == 1
+    if from_one and stages_from_one:
+        return _Base(1, 1)
+    return _Base(int(loose and not named and stages_from_one and bool(labels)), int(loose and from_one))
 
 
-def _cell(written: Written, row: Row, index: int, shift: int) -> Cell:
-    own = index if row.label is None else row.label - shift
+def _cell(written: Written, row: Row, index: int, base: _Base) -> Cell:
+    shift = base.microbatch
+    own = index if row.label is None else row.label - base.stage
     ops = tuple(
         [
-            Op(own if stage is None else stage - shift, kind, None if number is None else number - shift, step)
+            Op(own if stage is None else stage - base.stage, kind, None if number is None else number - shift, step)
             for stage, kind, number, step in written.ops
         ]
     )

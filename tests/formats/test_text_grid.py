@@ -170,6 +170,19 @@ def test_a_rank_that_begins_with_microbatch_1_while_others_have_0_is_not_counted
     assert ops(read("F0 F1 . B0 . B1\n. F1 B0 F2 B1 .\n"))[1] == "1F1 1B0 1F2 1B1"
 
 
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("GPU 0 | F1 | F2 | | B1 | | B2 |\nGPU 1 | | F1 | B1 | F2 | B2 | |\n", "microbatches"),
+        ("GPU 1 | F0 | F1 | | B0 | | B1 |\nGPU 2 | | F0 | B0 | F1 | B1 | |\n", "stages"),
+    ],
+)
+def test_people_count_ranks_and_microbatches_each_in_their_own_way(text: str, what: str) -> None:
+    listing = read(text)
+    assert ops(listing) == TWO
+    assert listing.notes[-1] == f"{what} count from 1 in the text, from 0 here"
+
+
 def test_how_to_count_can_be_said() -> None:
     assert ops(read("F1 B1\n", one_based=False)) == ["0F1 0B1"]
 
