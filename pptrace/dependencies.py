@@ -4,7 +4,8 @@
     B(s,m), I(s,m)  input: B(s+1,m) or I(s+1,m)      state: R(s,m) if there is one, else F(s,m)
     R(s,m)          input: what its B or I has (none with early recomputation)      state: F(s,m)
     W(s,m)                                           state: I(s,m)
-    REDUCE(s)       gathers the last B or W of every copy of stage s before it in its step
+    REDUCE(s)       gathers the last B or W of every copy of stage s in its step; of a single copy, follows it by the order
+                    of its rank
     STEP(s)         gathers every REDUCE of the step (joint update), or follows its own by the order of its rank
     and every op follows the one before it in its rank's list
 
@@ -86,7 +87,25 @@ class Dependencies:
         """The positions that `position` waits for, its rank's order left out."""
         if self.inputs[position] == GATHER:
             return self.gathers[position]
+        if self.schedule.codes[position] >= OpKind.REDUCE * len(self._states_by_code[0]):
+            return self._own_update(position)
         return tuple(p for p in (self.inputs[position], self.states[position]) if p >= 0)
+
+    def _own_update(self, position: int) -> tuple[int, ...]:
+        """Of a REDUCE, the last B or W of its stage in its step; of a STEP, its own REDUCE; nothing where there is no flush."""
+        schedule, code = self.schedule, self.schedule.codes[position]
+        if schedule.asynchronous:
+            return ()
+        block, num = len(self._states_by_code[0]), schedule.num_microbatches
+        if code >= OpKind.STEP * block:
+            found = self.where[code - block]
+        else:
+            first = code % block // num * num
+            kinds = schedule.kinds() & {OpKind.B, OpKind.W}
+            found = max(
+                (max(self.where[kind * block + first : kind * block + first + num]) for kind in kinds), default=-1
+            )
+        return (found,) if found >= 0 else ()
 
     def some_state_is_not_before(self) -> bool:
         """Whether an op may stand before, or without, the op whose state it needs; False is certain, True is to be looked

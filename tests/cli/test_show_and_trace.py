@@ -122,7 +122,7 @@ def test_messages_that_take_time_are_in_the_trace() -> None:
         ("1F0", 5, ["0F0"]),
         ("1B0", 7, ["1F0"]),
         ("1SEND_B0", 9, ["1B0"]),
-        ("1REDUCE", 9, []),
+        ("1REDUCE", 9, ["1B0"]),
     ]
 
 
@@ -230,3 +230,17 @@ def test_colour_is_for_terminals_or_on_demand() -> None:
     assert run(*args, env={"FORCE_COLOR": "1"}).stdout == colored
     assert run(*args, env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout == plain
     assert run(*args, "--color", "never", env={"FORCE_COLOR": "1"}).stdout == plain
+
+
+def test_an_update_says_what_it_waits_for() -> None:
+    """REDUCE: the last B or W of its stage; STEP: every REDUCE, said in a word, or its own with a step per stage."""
+    events = {event["id"]: event for event in trace_of("interleaved", "-P", "2", "-M", "2", "--steps", "2")["events"]}
+    assert [events[name]["after"] for name in ("0REDUCE", "2REDUCE", "3REDUCE@1")] == [["0B1"], ["2B1"], ["3B1@1"]]
+    assert (events["2STEP"]["after"], events["2STEP"]["after_all"]) == ([], "REDUCE")
+    split = {
+        event["id"]: event for event in trace_of("zb-h1", "-P", "2", "-M", "3", "--optimizer", "per-stage")["events"]
+    }
+    assert (split["1REDUCE"]["after"], split["1STEP"]["after"]) == (["1W2"], ["1REDUCE"])
+    assert "after_all" not in split["1STEP"]
+    without_flush = trace_of("pipedream", "-P", "2", "-M", "2")["events"]
+    assert {tuple(event["after"]) for event in without_flush if event["op"] in ("REDUCE", "STEP")} == {()}
