@@ -12,7 +12,7 @@ from pptrace.analysis.idle import WAIT_BACKWARD, WAIT_FORWARD
 from pptrace.analysis.lifetimes import ACTIVATION
 from pptrace.errors import ParameterError
 from pptrace.lesson.story import last_to_end
-from pptrace.lesson.words import capital, counted
+from pptrace.lesson.words import capital
 from pptrace.model import BACKWARD_KINDS, OpKind
 from pptrace.render.numbers import ratio_text, time_text
 from pptrace.render.tables import Table
@@ -211,7 +211,8 @@ def _step(report: Report, words: Words, choice: Choice) -> list[Question]:
         owner = f"microbatch {words.microbatch(use.microbatch, use.step)} on {words.names.stage(use.stage)}"
         return [
             Question(
-                f"Which version of the weights does the backward of {owner} use?",
+                "Version k of a stage's weights is what k updates have made of them. Which version does the backward of "
+                f"{owner} use?",
                 f"Version {use.version}, the one that its forward used.",
             )
         ]
@@ -247,7 +248,7 @@ def _larger(report: Report, words: Words, choice: Choice) -> list[Question]:
     fraction = grown.metrics["bubble_over_elapsed"]
     return [
         Question(
-            f"The same with {counted(2 * own, 'microbatch', 'microbatches')} of the same size: how long does it take, and "
+            f"The same with M = {2 * own} microbatches of the same size: how long does it take, and "
             "what is the idle fraction over the elapsed time?",
             f"{elapsed}; {ratio_text(fraction.value, unit)} (divided by {fraction.denominator}).",
         )

@@ -90,7 +90,7 @@ def test_questions_that_are_always_asked(report) -> None:
     assert peak[1] == "4, from t=3: microbatches 0, 1, 2 and 3."
     assert idle[1] == "6/14 = 0.429 (divided by elapsed); 6/8 = 0.750 (divided by ideal)."
     assert step[1] == "t=14, after B3 on stage 0: every backward of the step has to be done and reduced first."
-    assert larger[0].startswith("The same with 8 microbatches of the same size")
+    assert larger[0].startswith("The same with M = 8 microbatches of the same size")
     assert larger[1] == "22; 6/22 = 0.273 (divided by elapsed)."
 
 
@@ -103,7 +103,7 @@ def test_stages_that_step_on_their_own() -> None:
 def test_a_schedule_without_a_flush_asks_for_a_version() -> None:
     report = simulate("pipedream", num_ranks=4, num_microbatches=8)
     text, answer = ask(report, 3)[6]
-    assert text.startswith("Which version of the weights does the backward of microbatch")
+    assert "Which version does the backward of microbatch" in text
     assert re.fullmatch(r"Version \d, the one that its forward used\.", answer)
 
 
