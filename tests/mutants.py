@@ -6,6 +6,8 @@ from __future__ import annotations
 import random
 from functools import cache
 
+from pptrace.formats.listings import listing_of
+from pptrace.formats.lowering import lower
 from pptrace.listing import Cell, Listing
 from pptrace.model import Op, OpKind
 from pptrace.schedules.registry import Params, build, entry, names
@@ -39,9 +41,22 @@ def cases():
 CASES = list(cases())
 
 
+LOWERED = ("early", "deferred")
+"""Where PyTorch's lowering puts receives; it knows no two-way placement."""
+
+
 @cache
 def schedule_of(name, params):
     return build(name, params)
+
+
+LOWERED_CASES = [
+    (name, params, receives)
+    for name, params, with_messages in CASES
+    if with_messages and not schedule_of(name, params).placement.bidirectional
+    for receives in LOWERED
+]
+"""The same schedules with the messages of PyTorch's lowering."""
 
 
 def rows_of(schedule):
@@ -77,6 +92,12 @@ def with_inline_messages(rows, num_stages, holder):
             new += [*before, cell, *after]
         lowered.append(new)
     return lowered
+
+
+def with_pytorchs_messages(schedule, receives):
+    """The sends and receives of our lowering, without its sharding, of which the judges know nothing."""
+    rows = lower(listing_of(schedule), receives).rows
+    return [[cell.ops for cell in row if cell.ops[0].kind < OpKind.UNSHARD] for row in rows]
 
 
 def mutated(rows, num_microbatches, rng):
@@ -134,10 +155,13 @@ def holders_of(schedule):
 
 
 def mutants(name, params, with_messages):
-    """(what was done, the rows) of one case: first the right schedule, then its mutants."""
+    """(what was done, the rows) of one case: first the right schedule, then its mutants. `with_messages`: False, True (inline)
+    or one of LOWERED."""
     schedule = schedule_of(name, params)
     rows = rows_of(schedule)
-    if with_messages:
+    if with_messages in LOWERED:
+        rows = with_pytorchs_messages(schedule, with_messages)
+    elif with_messages:
         rows = with_inline_messages(rows, schedule.num_stages, holders_of(schedule))
     rng = random.Random(f"{name} {params} {with_messages}")
     yield "nothing", rows
