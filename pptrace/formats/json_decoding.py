@@ -78,23 +78,19 @@ class _Doubled(dict[str, Any]):
 
 
 def _refuse_duplicate_keys(text: str, prefix: str) -> None:
-    seen_one = False
+    if not _has_duplicate_keys(text):
+        return
 
     def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal seen_one
         found = dict(pairs)
         if len(found) == len(pairs):
             return found
-        seen_one = True
         doubled = _Doubled(found)
         keys = [key for key, _ in pairs]
         doubled.key = next(key for key in keys if keys.count(key) > 1)
         return doubled
 
-    tree = json.loads(text, object_pairs_hook=note, parse_int=str)  # a number of 5,000 digits is not converted
-    if not seen_one:
-        return
-    todo = [("$", tree)]
+    todo = [("$", json.loads(text, object_pairs_hook=note, parse_int=str))]
     while todo:
         place, value = todo.pop()
         if isinstance(value, _Doubled):
@@ -104,3 +100,16 @@ def _refuse_duplicate_keys(text: str, prefix: str) -> None:
             todo += [(f"{place}.{key}", child) for key, child in reversed(value.items())]
         elif isinstance(value, list):
             todo += [(f"{place}[{i}]", child) for i, child in reversed(list(enumerate(value)))]
+
+
+def _has_duplicate_keys(text: str) -> bool:
+    """Whether some object has a key twice. Objects are dropped as soon as they have been looked at, and numbers, which may
+    have thousands of digits, are not converted."""
+    found = False
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal found
+        found = found or len({key for key, _ in pairs}) != len(pairs)
+
+    json.loads(text, object_pairs_hook=look, parse_int=str)
+    return found
