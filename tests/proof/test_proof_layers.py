@@ -119,3 +119,16 @@ def test_float32_rounds_products_before_sums():
 def test_an_ulp_of_float32_at_1_is_2_to_the_minus_23():
     assert Floating(24).ulp(Fraction(1)) == Fraction(1, 2**23)
     assert Floating(53).ulp(Fraction(3, 2)) == Fraction(1, 2**52)
+
+
+@pytest.mark.parametrize("options", [{}, {"dropout": "tied"}, {"batch_statistics": True}], ids=str)
+def test_float64_computes_the_same_numbers_where_nothing_is_rounded(options):
+    """One slice of short dyadic numbers: every product and sum fits 53 bits."""
+    exact, rounded = Problem(1, 2, **options), Problem(1, 2, arithmetic_name="float64", **options)
+    owners = [[(0, 0), (0, 1)]]
+    for found, expected in zip(
+        unsplit(rounded, owners).gradients[0][0], unsplit(exact, owners).gradients[0][0], strict=True
+    ):
+        for row in range(len(expected.rows)):
+            for column in range(2):
+                assert rounded.arithmetic.value(found, row, column) == EXACT.value(expected, row, column)

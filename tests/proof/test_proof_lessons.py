@@ -1,13 +1,15 @@
 """The lessons: what comes out equal, what differs, and by how much, as the text says it."""
 
 from fractions import Fraction
+from itertools import chain
+from math import frexp
 
 import pytest
 
 from pptrace.errors import ParameterError
 from pptrace.proof import layers
 from pptrace.proof.choices import Choice, problem_for, unequal_samples
-from pptrace.proof.lesson import number_text
+from pptrace.proof.lesson import explained, number_text
 from pptrace.proof.lessons import lessons
 from pptrace.proof.prove import prove
 from pptrace.schedules.registry import Params, build
@@ -212,3 +214,126 @@ def test_weight_stashing_is_not_the_synchronous_update_from_the_second_version_o
 
 def test_on_one_rank_nothing_is_stale():
     assert proof_of(build("pipedream", Params(1, 4)))[0].proved
+
+
+def faulty():
+    """1f1b P2 M4 whose rank 0 loses its last backward."""
+    schedule = build("1f1b", Params(2, 4))
+    return schedule.replace([list(schedule.codes[:7]), [schedule.codes[i] for i in schedule.positions(1)]])
+
+
+@pytest.mark.parametrize(
+    "choice", [{"normalization": "sum"}, {"normalization": "batch"}, {"normalization": "unequal"}], ids=str
+)
+def test_a_lesson_does_not_excuse_a_faulty_schedule(choice):
+    right, [lesson] = proof_of(build("1f1b", Params(2, 4)), **choice)
+    assert lesson.explains
+    assert explained([lesson])
+    wrong, [lesson] = proof_of(faulty(), **choice)
+    assert not lesson.explains
+    assert not explained([lesson])
+    assert not right.proved
+    assert not wrong.proved
+
+
+def test_a_faulty_schedule_is_told_to_have_a_fault_of_its_own():
+    _, [lesson] = proof_of(faulty(), normalization="batch")
+    assert lesson.text[1].endswith("gives other gradients than this schedule: it has a fault of its own as well.")
+
+
+def test_dropout_in_order_of_execution_does_not_excuse_a_faulty_schedule_either():
+    assert proof_of(build("1f1b", Params(2, 4)), dropout="ordered")[1][0].explains
+    assert not proof_of(faulty(), dropout="ordered")[1][0].explains
+
+
+def test_the_running_means_are_those_of_three_microbatches_and_of_their_batch():
+    """Stage 0 sees the data themselves: m0, then (m0+m1)/2, then ((m0+m1)/2+m2)/2; the unsplit step sees all at once."""
+    proof, [lesson] = proof_of(build("1f1b", Params(1, 3)), normalization="batch")
+    num = proof.problem.arithmetic
+    first = [[num.value(proof.problem.data(0, m)[0], row, 0) for row in range(2)] for m in range(3)]
+    means = [sum(column) / 2 for column in first]
+    moved = ((means[0] + means[1]) / 2 + means[2]) / 2
+    assert [row.label for row in lesson.rows] == ["this schedule", "unsplit"]
+    assert [row.cells for row in lesson.rows] == [(f"{float(moved):.4g}",), (f"{float(sum(means) / 3):.4g}",)]
+
+
+def test_two_copies_have_running_means_of_their_own():
+    _, [lesson] = proof_of(build("dualpipe", Params(2, 4)), normalization="batch")
+    assert [row.label for row in lesson.rows] == ["copy going down", "copy going up", "unsplit"]
+
+
+def test_recomputed_forwards_do_not_move_the_running_means_again():
+    plain, _ = proof_of(build("1f1b", Params(2, 4)), normalization="batch")
+    again, [lesson] = proof_of(recompute(build("1f1b", Params(2, 4))), normalization="batch")
+    num = plain.problem.arithmetic
+    assert plain.machine.means.keys() == again.machine.means.keys()
+    assert all(num.equal(mean, again.machine.means[copy]) for copy, mean in plain.machine.means.items())
+    assert "do not move them again" in lesson.text[2]
+
+
+def test_masks_drawn_anew_by_a_recomputation_leave_outputs_right_and_gradients_wrong():
+    proof, [lesson] = proof_of(recompute(build("1f1b", Params(3, 4))), dropout="redrawn")
+    assert proof.comparison.outputs.equal
+    assert proof.comparison.losses.equal
+    assert not any(part.equal for part in proof.comparison.gradients)
+    assert lesson.expects == "differs"
+    assert lesson.explains
+    assert "outputs and losses are right, the gradients are those of nothing" in lesson.text[0]
+
+
+def test_masks_drawn_anew_do_nothing_to_a_schedule_that_recomputes_nothing():
+    proof, [lesson] = proof_of(build("1f1b", Params(3, 4)), dropout="redrawn")
+    assert proof.proved
+    assert lesson.expects == "equal"
+
+
+def test_the_table_of_tied_masks_sets_replayed_beside_redrawn():
+    _, [lesson] = proof_of(build("gpipe", Params(3, 4)), dropout="tied")
+    rows = {row.label: row.cells for row in lesson.rows}
+    values = [cells[0] for cells in rows.values()]
+    assert values.count(rows["unsplit"][0]) == 5
+    assert rows["1f1b, recomputed, masks replayed"][1:] == ("0", "0 of 18")
+    assert rows["1f1b, recomputed, masks drawn anew"][0] != rows["unsplit"][0]
+    assert rows["1f1b, recomputed, masks drawn anew"][2] == "18 of 18"
+
+
+def test_the_table_of_masks_drawn_in_order_has_other_gradients_for_other_schedules():
+    _, [lesson] = proof_of(build("1f1b", Params(3, 4)), dropout="ordered")
+    rows = {row.label: row.cells[0] for row in lesson.rows}
+    assert rows["this schedule"] == rows["1f1b"]
+    assert len({rows["gpipe"], rows["1f1b"], rows["unsplit"], rows["1f1b, recomputed, masks drawn anew"]}) == 4
+
+
+def test_the_figures_of_rounding_are_the_bits_that_differ():
+    """gpipe lifo against fifo, counted here entry by entry, in ulp of the largest entry of each matrix."""
+    orders = {o: proof_of(build("gpipe", Params(4, 8, order=o)), arithmetic="float32")[0] for o in ("fifo", "lifo")}
+    differing, ulps = 0, Fraction(0)
+    for stage in range(4):
+        for one, other in zip(bits_of(orders["fifo"], stage), bits_of(orders["lifo"], stage), strict=True):
+            entries = list(zip(chain(*one.rows), chain(*other.rows), strict=True))
+            _, exponent = frexp(max(abs(a) for a, _ in entries))
+            differing += sum(a != b for a, b in entries)
+            ulps = max(ulps, max(abs(Fraction(a) - Fraction(b)) for a, b in entries) * 2 ** (24 - exponent))
+    _, [lesson] = proof_of(build("gpipe", Params(4, 8)), arithmetic="float32")
+    rows = {row.label: row.cells for row in lesson.rows}
+    assert differing > 0
+    assert rows["gpipe lifo"][2:] == (f"{float(ulps):g}", f"{differing} of 24")
+    assert rows["gpipe fifo"][2:] == ("0", "0 of 24")
+    assert f"{differing} of 24 entries of their gradients differ, by up to {float(ulps):g} ulp" in lesson.text[1]
+
+
+def test_rounding_is_shown_without_the_other_lessons():
+    """--normalization sum makes gradients M times as large; that is no rounding."""
+    _, found = proof_of(build("gpipe", Params(2, 4)), arithmetic="float32", normalization="sum")
+    _, [plain] = proof_of(build("gpipe", Params(2, 4)), arithmetic="float32")
+    assert [lesson.name for lesson in found] == ["float32", "sum"]
+    assert found[0].rows == plain.rows
+    assert "(all with normalization mean and without dropout)" in found[0].text[-1]
+
+
+def test_weights_of_pipedream_2bw_are_one_update_old_on_every_stage():
+    _, [lesson] = proof_of(build("pipedream-2bw", Params(3, 4, num_steps=3)))
+    assert lesson.rows[0] == ("updates old", ("1", "1", "1"))
+    assert "at weights that are up to 1 update old" in lesson.text[0]
+    assert "With just those ages, one microbatch after another" in lesson.text[1]
+    assert lesson.text[1].endswith("the age of the weights makes all the difference.")
