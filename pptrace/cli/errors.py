@@ -81,7 +81,7 @@ def usage_message(error: click.ClickException) -> str:
             return f"{path} needs {what}; `{path} --help` shows an example"
         return f"{path} needs {error.param.opts[0]} {what}; `{path} --help` shows an example"
     if isinstance(error, click.BadOptionUsage):
-        return f"{path}: {error.option_name} needs a value; `{path} --help` shows an example"
+        return f"{error.option_name} needs a value; --help says what it takes"
     if message.startswith("Got unexpected extra argument"):
         extra = message.partition("(")[2].rstrip(".)")
         return f"{path} takes no further argument, got {extra}; `{path} --help` shows an example"

@@ -96,7 +96,7 @@ def load(name: str) -> Any:
     if name not in FORMATS:
         from pptrace.schedules.registry import nearest  # noqa: PLC0415
 
-        near = nearest(name, list(FORMATS))
+        near = by_suffix(f".{name}") or nearest(name, list(FORMATS))
         known = f"did you mean {near}?" if near else f"known are {', '.join(FORMATS)}"
         message = f"no format is called {name[:40]!r}; {known}"
         raise ParameterError(message)

@@ -227,8 +227,9 @@ def _require_complete(schedule: Schedule) -> None:
         num, steps = schedule.num_microbatches, schedule.num_steps
         rank = schedule.placement.rank_of(op.stage, op.microbatch or 0, num)
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        count = f"{num} microbatches" if num > 1 else "1 microbatch"
         message = (
-            f"rank {rank} has no {op}{more}: with {num} microbatches {'in each step ' if steps > 1 else ''}every stage runs "
+            f"rank {rank} has no {op}{more}: with {count}{' in each step' if steps > 1 else ''} every stage runs "
             "F and B (or I and W) of each; `pptrace check` names all that is wrong"
         )
         raise ScheduleError(message)

@@ -110,6 +110,10 @@ def test_more_than_max_ops_is_refused_before_memory_is_taken() -> None:
     assert "over the limit" in refusal("show", "-", "--max-ops", "4", stdin=answer("trace", *SMALL))
 
 
+def test_an_option_without_its_value() -> None:
+    assert refusal("show", "1f1b", "-P", "4", "-M") == "--microbatches needs a value; --help says what it takes"
+
+
 def test_a_deadlock_is_a_cycle_of_named_ops_and_exit_code_1() -> None:
     said = refusal("show", "interleaved", "-P", "4", "-M", "5", "-v", "3", "--group", "4", code=1)
     assert said.startswith("deadlock: rank ")
@@ -170,6 +174,7 @@ def test_a_file_of_no_known_kind_is_asked_for_its_format(tmp_path: Path) -> None
     path.write_text("forward = 1")
     assert refusal("show", str(path)).startswith(f"{path}: neither suffix nor content tells the format; say --from")
     assert refusal("show", str(path), "--from", "jsn") == "no format is called 'jsn'; did you mean json?"
+    assert refusal("show", str(path), "--from", "csv") == "no format is called 'csv'; did you mean torch-compute?"
 
 
 def test_a_fault_in_a_schedule_file_is_named_with_file_line_and_column(tmp_path: Path) -> None:
