@@ -141,3 +141,82 @@ def test_show_adds_the_verdict_beside_the_metrics():
     refused = CliRunner().invoke(main, ["show", "1f1b", "-P", "2", "-M", "3", "--prove", "-t", "json"])
     assert refused.exit_code == 2
     assert "pptrace prove 1f1b -t json" in refused.stderr
+
+
+ROWS = ["0F0,0F1,0F2,0B0,0B1,0B2", "1F0,1B0,1F1,1B1,1F2,1B2"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault", "clause"),
+    [
+        (
+            ["0F0,0F1,0F1,0F2,0B0,0B1,0B2", ROWS[1]],
+            "repeated-op: 0F1 (op 2 of rank 0) runs a second time",
+            "equal the unsplit step, but 1 fault in the use of state: repeated-op at 0F1 (op 2 of rank 0)",
+        ),
+        (
+            [ROWS[0], "1F0,1B0,1F1,1B1,1F2,1B1"],
+            "repeated-op: 1B1 (op 5 of rank 1) runs a second time",
+            "gradients of stages 0 1 incomplete: microbatch 2 missing",
+        ),
+        (
+            ["0F0,0F1,0F2,0B0,0B1,0B2,1F1", ROWS[1]],
+            "stray-op: 1F1 (op 6 of rank 0) runs on rank 0, but stage 1 is on rank 1",
+            "1 fault in the use of state: stray-op at 1F1",
+        ),
+        (
+            [ROWS[0], "1F0,1B0,1F1,1B1,1F3,1B2"],
+            "stray-op: 1F3 (op 4 of rank 1) is of a microbatch that is not there; there are 3",
+            "outputs and losses incomplete: microbatch 2 missing",
+        ),
+        (
+            [ROWS[0] + ",0REDUCE_GRAD", "1F0,1B0,1F1,1B1,1F2,1REDUCE_GRAD,1B2"],
+            "late-gradient: 1B2 (op 6 of rank 1) adds the gradient of microbatch 2 after stage 1 was reduced",
+            "gradients of stage 1 incomplete: microbatch 2 came after the update",
+        ),
+    ],
+    ids=["doubled", "doubled for another", "on two ranks", "out of range", "reduced too early"],
+)
+def test_a_file_of_which_no_schedule_can_be_made_is_diagnosed_and_exits_1(tmp_path, rows, fault, clause):
+    path = tmp_path / "faulty.csv"
+    path.write_text("\n".join(rows) + "\n")
+    result = run(str(path))
+    text = " ".join(result.stdout.split())
+    assert result.exit_code == 1
+    assert fault in text
+    assert clause in text
+
+
+def test_several_steps_of_a_file_that_holds_no_whole_step_are_refused(tmp_path):
+    path = tmp_path / "doubled.csv"
+    path.write_text("0F0,0F0,0B0\n")
+    result = run(str(path), "--steps", "2")
+    assert result.exit_code == 2
+    assert "--steps repeats a whole step" in result.stderr
+
+
+def test_M_is_not_for_a_trace_that_says_its_own():
+    trace = CliRunner().invoke(main, ["trace", "1f1b", "-P", "2", "-M", "3"])
+    result = run("-", "-M", "4", given=trace.stdout_bytes)
+    assert result.exit_code == 2
+    assert "says itself how many microbatches it has" in result.stderr
+
+
+def test_M_says_how_many_microbatches_a_file_should_have_run(tmp_path):
+    path = tmp_path / "short.csv"
+    path.write_text("\n".join(ROWS) + "\n")
+    assert run(str(path), "-M", "3").exit_code == 0
+    result = run(str(path), "-M", "4")
+    assert result.exit_code == 1
+    assert "outputs and losses incomplete: microbatch 3 missing" in " ".join(result.stdout.split())
+    assert "stage 0 DIFFERENT: missing 3" in " ".join(result.stdout.split())
+
+
+def test_the_verdict_of_a_lesson_says_that_it_was_to_be_expected_only_of_a_right_schedule(tmp_path):
+    path = tmp_path / "lost.csv"
+    path.write_text("0F0,0F1,0B0,0F2\n1F0,1B0,1F1,1B1,1F2,1B2\n")
+    right = document("1f1b", "-P", "2", "-M", "3", "--normalization", "batch")
+    wrong = document(str(path), "--normalization", "batch")
+    assert (right["proved"], right["expected"]) == (False, True)
+    assert (wrong["proved"], wrong["expected"]) == (False, False)
+    assert [lesson["explains"] for lesson in wrong["lessons"]] == [False]
