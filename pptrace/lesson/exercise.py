@@ -20,6 +20,7 @@ from pptrace.render.tables import Table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pptrace.analysis.lifetimes import Lifetime
     from pptrace.analysis.report import Report
     from pptrace.lesson.words import Words
 
@@ -119,6 +120,7 @@ def _waits_for(report: Report, words: Words, choice: Choice, hidden: frozenset[i
         if slot.cause in (WAIT_FORWARD, WAIT_BACKWARD)
         and slot.position >= 0 <= slot.awaited
         and slot.position not in hidden
+        and slot.position + 1 not in hidden & _partners(report)
     ]
     if not slots:
         return []
@@ -129,34 +131,35 @@ def _waits_for(report: Report, words: Words, choice: Choice, hidden: frozenset[i
     return [
         Question(
             f"{capital(words.row(slot.rank))} is idle from t={words.time(slot.start)}, before "
-            f"{words.short(slot.position)}. Which op on another {words.row_noun} is it waiting for, and when does that end?",
+            f"{words.block(slot.position)}. Which op on another {words.row_noun} is it waiting for, and when does that end?",
             f"{words.op(slot.awaited)}, which ends at t={words.time(timeline.ends[slot.awaited])}{arrives}.",
         )
     ]
 
 
 def _held(report: Report, words: Words, choice: Choice) -> list[Question]:
-    """In the middle of a level, so that nothing depends on which end of an interval counts."""
+    """Between two moments at which something changes, so that nothing depends on which end of an interval counts, and nobody
+    comes for another who goes."""
     memory = report.memory
-    levels = [
-        (rank, start, end, count)
-        for rank in range(report.schedule.num_ranks)
-        for (start, count), (end, _) in zip(memory.held(rank), memory.held(rank)[1:], strict=False)
-        if count and start != memory.peaks[rank].at
-    ]
+    lives: list[list[Lifetime]] = [[] for _ in range(report.schedule.num_ranks)]
+    for life in report.lifetimes:
+        if life.kind == ACTIVATION:
+            lives[life.rank].append(life)
+    levels = []
+    for rank, own in enumerate(lives):
+        for start, end in pairwise(sorted({tick for life in own for tick in (life.start, life.end)})):
+            alive = tuple(life for life in own if life.start <= start < life.end)
+            if alive and start != memory.peaks[rank].at:
+                levels.append((rank, start, end, alive))
     if not levels:
         return []
-    rank, start, end, count = choice.of([level for level in levels if level[3] > 1] or levels)
-    alive = [
-        (life.stage, life.microbatch, life.step)
-        for life in report.lifetimes
-        if life.rank == rank and life.kind == ACTIVATION and life.start <= start < life.end
-    ]
+    rank, start, end, alive = choice.of([level for level in levels if len(level[3]) > 1] or levels)
     between = f"between t={words.time(start)} and t={words.time(end)}"
+    owners = [(life.stage, life.microbatch, life.step) for life in alive]
     return [
         Question(
             f"How many {memory.unit} does {words.row(rank)} hold {between}, and of which microbatches?",
-            f"{count}: {words.owners(alive)}.",
+            f"{len(alive)}: {words.owners(owners)}.",
         )
     ]
 
@@ -269,12 +272,5 @@ def hidden_ops(report: Report, words: Words, holes: frozenset[int]) -> Table:
 
 def order_lists(report: Report, words: Words) -> Table:
     """What every rank runs, in order, without times."""
-    schedule = report.schedule
-    rows = []
-    for rank in range(schedule.num_ranks):
-        texts = []
-        for position in report.work.order[rank]:
-            pair = position in schedule.pairs and report.costs.overlap != "split"
-            texts.append(f"{words.short(position)}+{words.short(position + 1)}" if pair else words.short(position))
-        rows.append((words.row(rank), " ".join(texts)))
+    rows = [(words.row(rank), " ".join(map(words.block, order))) for rank, order in enumerate(report.work.order)]
     return Table("what runs in which order", ("", "ops"), tuple(rows))

@@ -66,6 +66,11 @@ class Words:
             return f"{op.kind.name} of {self.names.stage(op.stage)}"
         return self.names.text(self.schedule.codes[position]) + self._step(op.step)
 
+    def block(self, position: int) -> str:
+        """An op, or both of an overlapped pair that runs as one: `0F7+7B3`."""
+        paired = position in self.schedule.pairs and self.report.costs.overlap != "split"
+        return f"{self.short(position)}+{self.short(position + 1)}" if paired else self.short(position)
+
     def _step(self, step: int) -> str:
         """Pictures tell steps apart by a bar; sentences have to say it."""
         return f"@{step}" if step and not self.names.numbers_steps else ""
