@@ -62,12 +62,13 @@ class _Losses:
         self.weight_gradients: list[int] = []  # codes of W whose I is there
         self.input_gradients: list[int] = []  # codes of I whose W is there
         self.doubly: list[int] = []  # codes of B beside which there is an I or W
-        self.cut = True  # all lost backwards are the last of their rows
+        self.cut = True  # all that is lost is the last of its row
 
     def report(self, ledger: Ledger, rank: int) -> None:
         tail = self.backwards + self.weight_gradients
-        if self.cut and self.backwards and len(tail) > 1:
+        if self.cut and tail:
             ledger.cut_ranks.add(rank)
+        if self.cut and (self.backwards or self.microbatches) and tail and len(tail) + len(self.microbatches) > 1:
             _say(
                 ledger,
                 "lost-cooldown",
@@ -188,6 +189,7 @@ def _stage_losses(ledger: Ledger, stage: int, backward: bool, lost: dict[int, _L
     splits = max(i) >= 0 or max(w) >= 0
     whole = max(b) >= 0 or not splits  # a lost backward of a stage that has both sorts is called B
     ends: list[int] = []
+    left_out: list[int] = []
     for number in range(program.width):
         has_f = f[number] >= 0 or at_f + number in excused
         has_b = b[number] >= 0 or at_b + number in excused
@@ -208,6 +210,7 @@ def _stage_losses(ledger: Ledger, stage: int, backward: bool, lost: dict[int, _L
             losses.input_gradients.append(at_i + number)
         elif not has_f:
             losses.microbatches.append(at_f + number)
+            left_out.append(number)
             excused.update((at_b + number, at_i + number, at_w + number))
             continue
         elif backward:
@@ -215,11 +218,12 @@ def _stage_losses(ledger: Ledger, stage: int, backward: bool, lost: dict[int, _L
             ends.append(number)
         if not has_f:
             losses.forwards.append(at_f + number)
-    if ends:
-        lost[program.holder(stage, ends[0])].cut &= _are_last(ends, [b, i, w])
+    for numbers, rows in ((ends, (b, i, w)), (left_out, (f,))):
+        if numbers:
+            lost[program.holder(stage, numbers[0])].cut &= _are_last(set(numbers), rows)
 
 
-def _are_last(numbers: list[int], rows: list[list[int]]) -> bool:
-    """Whether the backwards of `numbers` would be the last of their stage, by number in either direction."""
+def _are_last(numbers: set[int], rows: tuple[list[int], ...]) -> bool:
+    """Whether the ops of `numbers` would be the last of their stage, by number in either direction."""
     present = [n for n in range(len(rows[0])) if n not in numbers and any(row[n] >= 0 for row in rows)]
     return not present or min(numbers) > max(present) or max(numbers) < min(present)

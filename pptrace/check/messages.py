@@ -196,7 +196,7 @@ class Messages:
                 end = f"; {send_name} is sent and never taken" if send >= 0 else f", and there is no {send_name}"
                 sentence = f"{program.text(user)} runs without a {short}{end}"
                 faults.setdefault("missing-receive", []).append((user, sentence, receive_name))
-            elif send < 0 and program.rank_at(maker) in self.ledger.cut_ranks:
+            elif send < 0 <= maker and self._is_cut_off_after(maker):
                 continue
             elif send < 0 and receive >= 0 and maker >= 0:
                 sentence = f"{receive_name} waits for {send_name}, which nobody sends"
@@ -220,6 +220,15 @@ class Messages:
             names = tuple(name for _, _, name in found)
             self._say(code, position, sentence + more, names, _REMEDIES[code].format(names[0]))
             self.ledger.excused |= self._codes_of(lane, found)
+
+    def _is_cut_off_after(self, position: int) -> bool:
+        """Whether an op is the last one of a list whose end is cut off, so that its message is cut off with it."""
+        program = self.program
+        rank = program.rank_at(position)
+        first_message = OpKind.SEND_F * program.block
+        return rank in self.ledger.cut_ranks and not any(
+            0 <= code < first_message for code in program.codes[position + 1 : program.rank_starts[rank + 1]]
+        )
 
     def _codes_of(self, lane: Lane, found: list[tuple[int, str, str]]) -> set[int]:
         """The codes of both ends of the messages that faults speak about."""

@@ -108,7 +108,7 @@ def test_an_event_that_is_deleted_is_lost_work():
     document["events"] = [event for event in document["events"] if event["id"] != "0B1"]
     found = codes(document)
     assert found[0] == ("missing-backward", "rank 0 never runs 0B1; 1 activation is never released")
-    assert [code for code, _ in found[1:]] == ["edited-trace"] * 2
+    assert [code for code, _ in found[1:]] == ["edited-trace"] * 3  # its REDUCE, its lifetime, the metrics
 
 
 def test_all_metrics_that_differ_are_one_warning():
