@@ -24,6 +24,7 @@ from pptrace.render.options import SECTIONS, RenderOptions, parse_ranks, parse_s
 
 if TYPE_CHECKING:
     from pptrace.analysis.report import Report
+    from pptrace.proof.prove import Proof
 
 LEAST_WIDTH = 20
 WRITES = ("text", "json", "jsonl", *FIGURES)
@@ -98,29 +99,42 @@ def command(
     report = loaded.report()
     for finding in loaded.findings:
         warn(finding)
-    if chosen != "text" and proving:
-        message = f"--prove adds a line of text, not of {chosen}; for JSON: pptrace prove {loaded.label} -t json"
-        raise ParameterError(message)
     if only_ranks is not None:
         drawing = drawing._replace(only_ranks=parse_ranks(only_ranks, report.schedule.num_ranks))
+    proof = _proof(report) if proving else None
     if chosen != "text":
         from pptrace.formats import load as load_format  # noqa: PLC0415  (drawing needs no JSON)
 
         # A figure's width is its own; the terminal's means nothing to it.
         chosen_width = drawing.width if width is not None else None
-        options_of = (figure.options(drawing._replace(width=chosen_width)),) if chosen in FIGURES else ()
-        deliver(load_format(chosen).write(report, *options_of), output)
-        return 0
-    drawn = _drawn(report, drawing, colored=use_color(to_file=to_file))
-    if not proving:
-        deliver(drawn, output)
-        return 0
+        chosen_options = figure.options(drawing._replace(width=chosen_width)) if chosen in FIGURES else proof
+        if chosen in FIGURES and proof is not None:
+            report = _with_verdict(report, proof)
+        deliver(load_format(chosen).write(report, chosen_options), output)
+    else:
+        drawn = _drawn(report, drawing, colored=use_color(to_file=to_file))
+        deliver(drawn if proof is None else f"{drawn}\n{_note(proof, drawing.width)}", output)
+    return 0 if proof is None or proof.proved else 1
+
+
+def _proof(report: Report) -> Proof:
     from pptrace.proof.prove import prove  # noqa: PLC0415  (only where a proof is asked for)
+
+    return prove(report.timeline)
+
+
+def _with_verdict(report: Report, proof: Proof) -> Report:
+    """The report with the verdict among its notes, which every figure shows beside its numbers."""
+    from pptrace.analysis.report import Report  # noqa: PLC0415
+    from pptrace.render.proof_text import proof_sentence  # noqa: PLC0415
+
+    return Report(report.timeline, notes=(*report.notes, proof_sentence(proof)))
+
+
+def _note(proof: Proof, width: int | None) -> str:
     from pptrace.render.proof_text import proof_note  # noqa: PLC0415
 
-    proof = prove(report.timeline)
-    deliver(f"{drawn}\n{proof_note(proof, drawing.width)}", output)
-    return 0 if proof.proved else 1
+    return proof_note(proof, width)
 
 
 def _drawn(report: Report, drawing: RenderOptions, *, colored: bool) -> str:

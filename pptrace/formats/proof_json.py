@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pptrace.proof.lesson import explained, number_text
+from pptrace.proof.verdict import verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,7 @@ def proof_fields(proof: Proof, choice: Choice, found: Sequence[Lesson], notes: S
         "equal": comparison.equal,
         "expected": explained(found),
         "sentence": proof.sentence(),
+        "verdict": verdict(proof, found),
         "refused": proof.refused or None,
         "notes": list(notes),
         "ops": [{"op": count.kind.name, "ran": count.ran, "wanted": count.wanted} for count in comparison.counts],

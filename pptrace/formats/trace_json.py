@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pptrace.analysis.report import Report
     from pptrace.formats import Document
+    from pptrace.proof.prove import Proof
 
 _LONG = {"lifetimes", "metrics", "closed_forms"}
 _BEFORE_EVENTS = (
@@ -40,11 +41,11 @@ def read(data: bytes, *, source: str = "trace", keep_overlaps: bool = False) -> 
     return trace_reading.document(trace, source, keep_overlaps=keep_overlaps)
 
 
-def write(report: Report) -> bytes:
+def write(report: Report, proof: Proof | None = None) -> bytes:
     """The whole document: every top-level field on a line of its own, every event too."""
     encoder = msgspec.json.Encoder()
     names = trace_sections.ids(report.schedule)
-    header = trace_sections.header(report, names)
+    header = trace_sections.header(report, names, proof)
     fields = {name: value for name, value in _fields(header) if value is not msgspec.UNSET}
     first = [name for name in _BEFORE_EVENTS if name in fields]
     parts: list[bytes] = []

@@ -15,6 +15,7 @@ from pptrace.formats.trace_structs import Event, Header, Trace
 if TYPE_CHECKING:
     from pptrace.analysis.report import Report
     from pptrace.formats import Document
+    from pptrace.proof.prove import Proof
 
 _EVENT = re.compile(r"\$\.events\[(\d+)\]")
 
@@ -45,9 +46,9 @@ def _with_lines(message: str, numbers: list[int]) -> str:
     return _EVENT.sub(lambda found: f"line {numbers[int(found[1])]}: $", message)
 
 
-def write(report: Report) -> bytes:
+def write(report: Report, proof: Proof | None = None) -> bytes:
     """The header line and an event a line, each ended by a line feed."""
     encoder = msgspec.json.Encoder()
     names = trace_sections.ids(report.schedule)
-    header = encoder.encode(trace_sections.header(report, names))
+    header = encoder.encode(trace_sections.header(report, names, proof))
     return header + b"\n" + encoder.encode_lines(trace_sections.events_of(report, names))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pptrace.analysis.report import Report
     from pptrace.costs import Costs, Values
     from pptrace.model import Schedule
+    from pptrace.proof.prove import Proof
     from pptrace.timeline import Timeline
 
 
@@ -145,8 +146,8 @@ def _boundary_event(timeline: Timeline, names: Sequence[str], position: int, ran
     )
 
 
-def header(report: Report, names: Sequence[str]) -> structs.Header:
-    """Everything but the events."""
+def header(report: Report, names: Sequence[str], proof: Proof | None = None) -> structs.Header:
+    """Everything but the events; with the verdict of `proof` where one was asked for."""
     timeline = report.timeline
     return structs.Header(
         schema="pptrace.trace/1",
@@ -168,6 +169,18 @@ def header(report: Report, names: Sequence[str]) -> structs.Header:
         metrics=metrics(report.metrics.values()),
         closed_forms=_closed_forms(report),
         idle=_idle(report, names),
+        proof=_proof(proof) if proof is not None else UNSET,
+    )
+
+
+def _proof(proof: Proof) -> structs.ProofInfo:
+    from pptrace.proof.verdict import verdict  # noqa: PLC0415  (few traces carry one)
+
+    return structs.ProofInfo(
+        proof.problem.arithmetic.name,  # type: ignore[arg-type]
+        proof.proved,
+        verdict(proof),
+        [f"{fault.code}: {fault}" for fault in proof.faults],
     )
 
 

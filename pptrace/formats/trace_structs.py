@@ -252,6 +252,17 @@ class IdleInfo(Struct, frozen=True):
     slots: list[IdleSlotInfo]
 
 
+class ProofInfo(Struct, frozen=True):
+    """The verdict of `pptrace prove` on this order, where it was asked for. `pptrace prove -t json` has all of it."""
+
+    arithmetic: Literal["exact", "float64", "float32"]
+    proved: bool
+    verdict: str
+    faults: Annotated[
+        list[str], Meta(description="ops that could not use the state they need, in the order of the run")
+    ]
+
+
 class Header(Struct, frozen=True, kw_only=True):
     """All of a trace but its events."""
 
@@ -276,6 +287,7 @@ class Header(Struct, frozen=True, kw_only=True):
     metrics: list[MetricInfo] | UnsetType = UNSET
     closed_forms: list[ClosedFormInfo] | UnsetType = UNSET
     idle: IdleInfo | UnsetType = UNSET
+    proof: ProofInfo | UnsetType = UNSET
 
 
 class Trace(Header, frozen=True, kw_only=True):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pptrace.printable import printable
-from pptrace.proof.lesson import explained, number_text
+from pptrace.proof.lesson import number_text
 from pptrace.proof.problem import WIDTH
+from pptrace.proof.verdict import verdict
 from pptrace.render.lines import columns, folded
 
 if TYPE_CHECKING:
@@ -32,27 +33,15 @@ def proof_text(proof: Proof, choice: Choice, found: Sequence[Lesson], notes: Seq
     return "\n".join([*lines, "", *folded(f"verdict: {verdict(proof, found)}", PROSE)]) + "\n"
 
 
-def verdict(proof: Proof, found: Sequence[Lesson] = ()) -> str:
-    """`proved: ...` or `not proved: ...`, in one line; where all that differs is what the lessons `found` expect, that too."""
-    reasons = []
-    if proof.faults:
-        count, first = len(proof.faults), proof.faults[0]
-        faults = "1 fault in the use of state:" if count == 1 else f"{count} faults in the use of state, the first"
-        reasons.append(f"{faults} {first.code} at {first.op} ({first.at})")
-    if proof.refused:
-        reasons.append("the engine cannot run this order")
-    if not proof.proved and explained(found):
-        reasons.append("all of that is to be expected, as said above")
-    but = ", but " if proof.comparison.equal else "; "
-    text = but.join([proof.sentence(), "; ".join(reasons)] if reasons else [proof.sentence()])
-    return f"{'proved' if proof.proved else 'not proved'}: {text}"
+def proof_sentence(proof: Proof) -> str:
+    """The verdict for a report, in one line."""
+    text = f"numerical equivalence ({proof.problem.arithmetic.name} arithmetic): {verdict(proof)}"
+    return f"{text}; this says nothing about speed, and the metrics nothing about this; more: pptrace prove"
 
 
 def proof_note(proof: Proof, width: int | None = None) -> str:
     """The verdict for the end of a report, lines ending in a newline."""
-    text = f"numerical equivalence ({proof.problem.arithmetic.name} arithmetic): {verdict(proof)}"
-    more = "; this says nothing about speed, and the metrics nothing about this; more: pptrace prove"
-    return "\n".join(folded(text + more, min(width or PROSE, PROSE))) + "\n"
+    return "\n".join(folded(proof_sentence(proof), min(width or PROSE, PROSE))) + "\n"
 
 
 def _header(proof: Proof, choice: Choice, notes: Sequence[str]) -> list[str]:

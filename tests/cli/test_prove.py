@@ -134,13 +134,50 @@ def test_output_goes_to_a_file(tmp_path):
     assert json.loads(path.read_text())["proved"] is True
 
 
+def show(*arguments: str, given: bytes | None = None):
+    return CliRunner().invoke(main, ["show", *arguments], input=given)
+
+
 def test_show_adds_the_verdict_beside_the_metrics():
-    shown = CliRunner().invoke(main, ["show", "1f1b", "-P", "2", "-M", "3", "--section", "metrics", "--prove"])
+    shown = show("1f1b", "-P", "2", "-M", "3", "--section", "metrics", "--prove")
     assert shown.exit_code == 0
     assert "numerical equivalence (exact arithmetic): proved: outputs, losses, gradients" in shown.stdout
-    refused = CliRunner().invoke(main, ["show", "1f1b", "-P", "2", "-M", "3", "--prove", "-t", "json"])
-    assert refused.exit_code == 2
-    assert "pptrace prove 1f1b -t json" in refused.stderr
+
+
+def test_what_show_says_of_the_proof_is_in_its_json():
+    shown = show("1f1b", "-P", "2", "-M", "3", "--prove", "-t", "json")
+    found = json.loads(shown.stdout)
+    assert shown.exit_code == 0
+    assert found["proof"] == {
+        "arithmetic": "exact",
+        "proved": True,
+        "verdict": "proved: outputs, losses, gradients of all 2 stages and updated weights equal the unsplit step",
+        "faults": [],
+    }
+    assert "proof" not in json.loads(show("1f1b", "-P", "2", "-M", "3", "-t", "json").stdout)
+    header = json.loads(show("1f1b", "-P", "2", "-M", "3", "--prove", "-t", "jsonl").stdout.splitlines()[0])
+    assert header["proof"] == found["proof"]
+
+
+def test_a_trace_with_a_verdict_is_shown_as_one_without():
+    with_verdict = show("1f1b", "-P", "2", "-M", "3", "--prove", "-t", "json")
+    assert show("-", given=with_verdict.stdout_bytes).stdout == show("1f1b", "-P", "2", "-M", "3").stdout
+
+
+@pytest.mark.parametrize("format_name", ["md", "html", "svg"])
+def test_figures_have_the_verdict_among_their_notes(format_name):
+    plain = show("1f1b", "-P", "2", "-M", "3", "-t", format_name).stdout
+    proved = show("1f1b", "-P", "2", "-M", "3", "-t", format_name, "--prove").stdout
+    assert "numerical equivalence" not in plain
+    assert "numerical equivalence (exact arithmetic): proved" in proved
+
+
+def test_show_exits_1_where_the_proof_fails_in_every_medium():
+    """pipedream is shown all the same; its weights are not those of the synchronous update."""
+    for format_name in ("text", "json", "md"):
+        shown = show("pipedream", "-P", "2", "-M", "3", "--prove", "-t", format_name)
+        assert shown.exit_code == 1
+        assert "not proved: outputs and losses differ" in " ".join(shown.stdout.split())
 
 
 ROWS = ["0F0,0F1,0F2,0B0,0B1,0B2", "1F0,1B0,1F1,1B1,1F2,1B2"]

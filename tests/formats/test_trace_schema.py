@@ -13,6 +13,7 @@ from pptrace.analysis.report import Report
 from pptrace.costs import Costs, Sizes, values
 from pptrace.formats import trace_json, trace_jsonl
 from pptrace.formats.schema import text, trace_schema
+from pptrace.proof.prove import prove
 from pptrace.recipes import Recipe, make_schedule
 from pptrace.schedules.registry import Params, names
 from pptrace.timeline import simulate_schedule
@@ -33,6 +34,16 @@ def test_what_is_written_is_valid(name: str) -> None:
     assert faults(DOCUMENT, json.loads(trace_json.write(found)), DOCUMENT) == []
     lines = [json.loads(line) for line in trace_jsonl.write(found).splitlines()]
     assert [fault for line in lines[:5] + lines[-3:] for fault in faults(LINE, line, LINE)] == []
+
+
+def test_a_trace_with_the_verdict_of_a_proof_is_valid() -> None:
+    found = report("zb-h1")
+    proof = prove(found.timeline)
+    written = json.loads(trace_json.write(found, proof))
+    assert written["proof"]["proved"] is True
+    assert faults(DOCUMENT, written, DOCUMENT) == []
+    header = json.loads(trace_jsonl.write(found, proof).splitlines()[0])
+    assert faults(LINE, header, LINE) == []
 
 
 def test_recomputation_and_hand_written_traces_are_valid() -> None:
