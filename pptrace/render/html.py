@@ -130,7 +130,7 @@ def script_json(data: Any) -> str:
 
 
 def _data(report: Report, drawn: Figure) -> dict[str, Any]:
-    """What the script needs, all lists by box; producers and idle slots of holes are not told."""
+    """What the script needs, all lists by box; producers and idle slots of holes are not told, nor what is held beside them."""
     timeline, memory = report.timeline, report.memory
     boxes = [box for row in drawn.rows for box in row.boxes]
     index = {box.position: number for number, box in enumerate(boxes)}
@@ -159,10 +159,11 @@ def _data(report: Report, drawn: Figure) -> dict[str, Any]:
                 "name": row.label,
                 "top": row.top,
                 "height": row.height,
-                "ticks": [tick for tick, _ in memory.held(row.rank)],
-                "counts": [count for _, count in memory.held(row.rank)],
+                "ticks": [tick for tick, _ in held],
+                "counts": [count for _, count in held],
             }
             for row in drawn.rows
+            for held in ([] if drawn.options.holes else memory.held(row.rank),)
         ],
         "start": [timeline.starts[box.position] for box in boxes],
         "end": [timeline.ends[box.position] for box in boxes],

@@ -193,7 +193,7 @@ function enliven(prefix) {
       const held = last(row.ticks, moment, 0, row.ticks.length);
       const count = held < 0 ? 0 : row.counts[held];
       chips[index].runs.textContent = runs;
-      chips[index].holds.textContent = count + ' held';
+      chips[index].holds.textContent = row.ticks.length ? count + ' held' : '';
     });
   }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pptrace.errors import ParameterError
 from pptrace.printable import printable
 from pptrace.render import tables
 from pptrace.render.figure_parts import FigureOptions
@@ -25,8 +26,11 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
 
 def markdown_figure(report: Report, options: FigureOptions | None = None) -> str:
     """Legend and grid (with `curve` the strip of what is held) in a fenced block, and with `caption` the assumptions and
-    denominators as a list."""
+    denominators as a list. Raises `ParameterError` for holes, which text of every op would tell."""
     options = options or FigureOptions()
+    if options.holes:
+        message = "Markdown shows every op; for ops that are left out (holes) take svg, html or tikz"
+        raise ParameterError(message)
     sections = ("legend", "grid", "held") if options.curve else ("legend", "grid")
     drawn = report_text(report, options.drawing._replace(sections=sections, width=options.width))
     lines = [fenced(drawn)]

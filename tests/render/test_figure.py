@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,8 +14,15 @@ from pptrace.errors import ParameterError
 from pptrace.render.figure import FONT, MOST_WIDTH, figure
 from pptrace.render.figure_parts import Figure, FigureOptions
 from pptrace.render.figure_strips import CURVE, LANE
+from pptrace.render.html import html_page
 from pptrace.render.measure import LEAST_FONT, MARGIN, em_width, folded_to, name_size, number
+from pptrace.render.numbers import value_texts
+from pptrace.render.svg import svg_document
+from pptrace.render.tikz import tikz_document
 from pptrace.schedules.registry import names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EVERYTHING = FigureOptions(lifetimes=True, curve=True, arrows=True, caption=True)
 
@@ -125,6 +134,45 @@ def test_an_arrow_is_bold_where_its_rank_idles_until_it_arrives():
 def test_a_hole_has_neither_kind_nor_name():
     found = drawn("1f1b", 2, 2, FigureOptions(holes=frozenset({0, 3})))
     assert [(box.text, box.kind) for box in found.rows[0].boxes if box.position in (0, 3)] == [("?", None), ("?", None)]
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("write", [svg_document, tikz_document, html_page], ids=lambda write: write.__name__)
+def test_a_figure_with_holes_tells_no_answer(name: str, write: Callable[..., str]):
+    """Neither the figures that are asked for, in whatever words, nor what is held, for the browser's cursor."""
+    report = simulate(name, num_ranks=4, num_microbatches=8)
+    told = write(report, FigureOptions(caption=True))
+    asked = write(report, FigureOptions(caption=True, holes=frozenset({0, 5})))
+    for metric in (report.metrics[key] for key in ("bubble_over_elapsed", "bubble_over_ideal", "utilization")):
+        (value,) = value_texts(metric, report.timeline.ticks_per_unit)
+        assert value in told
+        assert value not in asked
+        assert metric.label in told
+        assert metric.label not in asked
+    assert "peak" in told
+    assert "peak" not in asked.replace("peak_", "")
+    assert not re.search(r'"counts":\[\d', asked)
+
+
+def test_the_description_of_a_figure_with_holes_says_how_many():
+    said = drawn("1f1b", 4, 4, FigureOptions(holes=frozenset({0, 3}))).description
+    assert said.startswith(
+        "A pipeline schedule on a time axis, one row for each of 4 stages, 2 ops hidden. Stage s on rank s;"
+    )
+
+
+def test_textbook_letters_in_every_word():
+    found = drawn("interleaved", 4, 8, FigureOptions(names="textbook", caption=True), num_chunks=2)
+    texts = [found.name, found.description, *(line.text for line in (*found.title, *found.subtitle, *found.caption))]
+    texts += [place.sign.text for place in found.legend]
+    assert re.findall(r"\bP\b|\bstage \d", " ".join(texts)) == []
+    assert "stage s on rank s mod D" in " ".join(texts).replace("Stage", "stage")
+    assert "1F1 is the forward of S1 of microbatch 1" in " ".join(texts)
+
+
+def test_steps_that_run_into_one_another_are_explained():
+    found = drawn("pipedream", 2, 2, num_steps=2)
+    assert any("@1 is in optimizer step 1" in place.sign.text for place in found.legend)
 
 
 def test_counting_from_one():

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+import pytest
+
 from pptrace import simulate
 from pptrace.analysis.report import Report
+from pptrace.errors import ParameterError
 from pptrace.render.figure_parts import FigureOptions
 from pptrace.render.markdown import escaped, fenced, markdown_figure, markdown_page
 
@@ -59,3 +62,8 @@ def test_names_are_escaped():
 
 def test_a_fence_is_longer_than_what_it_holds():
     assert fenced("a ```` b") == "`````text\na ```` b\n`````"
+
+
+def test_holes_are_refused_since_markdown_would_name_them():
+    with pytest.raises(ParameterError, match="Markdown shows every op"):
+        markdown_figure(simulate("1f1b", num_ranks=2, num_microbatches=2), FigureOptions(holes=frozenset({0})))
