@@ -159,7 +159,7 @@ class Messages:
                 self.where[base + absent[0]] = position
             elif code >= 0:
                 first = self.where[code]
-                keep = likelier(program, first, position, code % program.num_microbatches)
+                keep = self._nearer_to_its_op(first, position, code)
                 extra = position if keep == first else first
                 self._say("doubled-message", extra, f"{text} occurs twice", (text,), "leave one of them out")
                 program.codes[extra] = GONE
@@ -169,6 +169,17 @@ class Messages:
                 self._say(
                     "microbatch-range", position, f"{text}: microbatch {op.microbatch} is not one of 0..{last}", (text,)
                 )
+
+    def _nearer_to_its_op(self, one: int, other: int, code: int) -> int:
+        """Which of two equal messages is the right one: a send behind its op, a receive before it, and then the nearer."""
+        program = self.program
+        kind, stage, number = program.split(code)
+        forward = kind in (OpKind.SEND_F, OpKind.RECV_F)
+        op = self._ops(stage, forward)[number]
+        if op < 0:
+            return likelier(program, one, other, number % program.num_microbatches)
+        ahead = kind in (OpKind.RECV_F, OpKind.RECV_B)
+        return min((one, other), key=lambda at: ((at < op) is not ahead, abs(at - op)))
 
     def _is_fine(self, lane: Lane) -> bool:
         made, sent = self._ops(lane.sender, lane.forward), self._row(lane.send, lane.sender)
