@@ -15,6 +15,7 @@ import pytest
 
 from pptrace import formats
 from pptrace.analysis.report import Report
+from pptrace.check.checker import check
 from pptrace.dependencies import dependencies
 from pptrace.errors import PptraceError
 from pptrace.formats import costs_toml
@@ -118,6 +119,12 @@ def answer(reader: str, data: bytes, rng: random.Random) -> None:
         costs_toml.read(data, source="fuzz")
         return
     options = {"letter": rng.choice(["auto", "full", "input"])} if formats.FORMATS[reader].has_letters else {}
+    if rng.random() < 0.3:
+        document = formats.read(data, "fuzz", reader, keep_faults=True, **options)
+        source = document.listing or document.timeline
+        found = check(source, lifetimes=document.lifetimes)
+        assert all(finding.sentence.isprintable() for finding in found.findings)
+        return
     document = formats.read(data, "fuzz", reader, **options)
     if document.listing is not None:
         if rng.random() < 0.1:
