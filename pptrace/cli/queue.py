@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,7 @@ from pptrace.cli.options import common_options, output_options
 from pptrace.cli.output import deliver
 from pptrace.errors import ParameterError, PptraceError
 from pptrace.printable import printable
-from pptrace.queue_lab import COMMANDS_HELP, LIMITS, MAX_STEPS, QueueLab, Reading, run_steps
+from pptrace.queue_lab import COMMANDS_HELP, LIMITS, MAX_STEPS, Prediction, QueueLab, Reading, run_steps
 from pptrace.rationals import parse_rational, text_of
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 Run = tuple["Fraction", "Fraction", list[Reading]]
 MAX_SCRIPT_CHARACTERS = 1_000_000
+LINE = 88
+"""Characters of a line of prose."""
 
 
 @click.command()
@@ -27,12 +30,21 @@ MAX_SCRIPT_CHARACTERS = 1_000_000
 @click.option("--service", metavar="RATE", default=None, help="Units that can be served per second (default 0).")
 @click.option("--steps", metavar="N", default=None, help="Reset, then N Steps of half a second, as a table.")
 @click.option(
+    "--predict", metavar="GUESS", default=None, help="Your guess of the backlog after one second, to be judged."
+)
+@click.option(
     "--beside", metavar="ARRIVAL,SERVICE", default=None, help="A second fresh Reset with these rates beside it."
 )
 @output_options("text", "json")
 @common_options
 def command(
-    arrival: str | None, service: str | None, steps: str | None, beside: str | None, to: str | None, output: str | None
+    arrival: str | None,
+    service: str | None,
+    steps: str | None,
+    predict: str | None,
+    beside: str | None,
+    to: str | None,
+    output: str | None,
 ) -> None:
     """The queue lab: a fluid queue with Reset (backlog 4) and Step (half a second), to think about outstanding work.
 
@@ -40,12 +52,14 @@ def command(
     (Reset), a RATE, s RATE, p GUESS (the backlog one second from now), n (Step), q.
 
     \b
-    pptrace queue --arrival 2 --service 3 --steps 2            4 falls to 3
+    pptrace queue --arrival 2 --service 3 --steps 2 --predict 3      4 falls to 3
     pptrace queue --arrival 2 --service 3 --steps 2 --beside 0,4
     printf 'a 2\\ns 3\\np 3\\nn\\nn\\n' | pptrace queue
     """
     rates = (parse_rational(arrival or "0", "--arrival"), parse_rational(service or "0", "--service"))
-    if steps is None and beside is None and to != "json":
+    if to is None and output is not None and output.lower().endswith(".json"):
+        to = "json"
+    if steps is None and beside is None and predict is None and to != "json":
         _take_commands(QueueLab(*rates), output)
         return
     count = _step_count(steps)
@@ -57,7 +71,8 @@ def command(
             raise ParameterError(message)
         other = (parse_rational(first, "--beside"), parse_rational(second, "--beside"))
         runs.append((*other, run_steps(*other, count)))
-    deliver(_json(runs) if to == "json" else _table(runs), output)
+    guess = None if predict is None else _prediction(predict, runs[0][2])
+    deliver(_json(runs, guess) if to == "json" else _table(runs, guess), output)
 
 
 def _step_count(steps: str | None) -> int:
@@ -69,8 +84,24 @@ def _step_count(steps: str | None) -> int:
     return int(steps)
 
 
-def _table(runs: list[Run]) -> str:
-    """Time and backlog, one column a run, and what the lab is not."""
+def _prediction(text: str, readings: list[Reading]) -> tuple[Prediction, Fraction]:
+    """A guess, and the backlog of the first run at its time."""
+    made = QueueLab().predict(parse_rational(text, "--predict"))
+    backlog = next((reading.backlog for reading in readings if reading.time == made.time), None)
+    if backlog is None:
+        message = f"--predict is the backlog after {text_of(made.time)} s; give --steps 2 or more"
+        raise ParameterError(message)
+    return made, backlog
+
+
+def _limits() -> str:
+    """What the lab is not, in lines, the command at its end on one of its own."""
+    sentence, command = LIMITS.rsplit(": ", 1)
+    return f"{fill(sentence, LINE)}:\n  {command}"
+
+
+def _table(runs: list[Run], guess: tuple[Prediction, Fraction] | None) -> str:
+    """Time and backlog, one column a run, the verdict on a guess, and what the lab is not."""
     heads = ["time (s)", *(f"arrival {text_of(a)}, service {text_of(s)}" for a, s, _ in runs)]
     rows = [
         [text_of(reading.time), *(text_of(run[index].backlog) for _, _, run in runs)]
@@ -80,10 +111,11 @@ def _table(runs: list[Run]) -> str:
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [heads, *rows]
     ]
-    return "\n".join(["backlog of a fluid queue", "", *lines, "", LIMITS, ""])
+    judged = [] if guess is None else ["", f"at {text_of(guess[0].time)} s {guess[0].verdict(guess[1])}"]
+    return "\n".join(["backlog of a fluid queue", "", *lines, *judged, "", _limits(), ""])
 
 
-def _json(runs: list[Run]) -> str:
+def _json(runs: list[Run], guess: tuple[Prediction, Fraction] | None) -> str:
     import json  # noqa: PLC0415
 
     documents = [
@@ -95,6 +127,14 @@ def _json(runs: list[Run]) -> str:
         for a, s, readings in runs
     ]
     head: dict[str, object] = {"schema": "pptrace.queue/1", **documents[0]}
+    if guess is not None:
+        made, backlog = guess
+        head["prediction"] = {
+            "time": _number(made.time),
+            "guess": _number(made.guess),
+            "backlog": _number(backlog),
+            "right": made.guess == backlog,
+        }
     if len(documents) > 1:
         head["beside"] = documents[1]
     return json.dumps({**head, "limits": LIMITS}) + "\n"
@@ -110,7 +150,7 @@ def _number(value: Fraction) -> int | float | str:
 def _take_commands(lab: QueueLab, output: str | None) -> None:
     """Commands from stdin. On a terminal a mistake is told and the lab goes on; in a script it ends it."""
     if sys.stdin is not None and sys.stdin.isatty():
-        click.echo(f"{lab.state()}\n{COMMANDS_HELP}\n{LIMITS}")
+        click.echo(f"{lab.state()}\n{fill(COMMANDS_HELP, LINE - 10)}\n{_limits()}")
         while True:
             try:
                 answer = lab.obey(click.prompt("queue", prompt_suffix="> ", default="n", show_default=False))
@@ -139,4 +179,4 @@ def _take_commands(lab: QueueLab, output: str | None) -> None:
         if answer is None:
             break
         answers.append(answer)
-    deliver("\n".join([*answers, "", LIMITS, ""]), output)
+    deliver("\n".join([*answers, "", _limits(), ""]), output)

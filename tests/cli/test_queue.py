@@ -6,10 +6,14 @@ import json
 import os
 import pty
 import sys
+from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
 
 from pptrace.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def run(*arguments: str, given: str | None = None):
@@ -42,6 +46,29 @@ def test_json_has_a_list_of_steps_with_time_and_backlog():
     assert document["steps"] == [{"time": 0, "backlog": 4}, {"time": 0.5, "backlog": "25/6"}]
 
 
+def test_the_suffix_says_json(tmp_path: Path):
+    file = tmp_path / "lab.json"
+    assert run("--service", "4", "-o", str(file)).exit_code == 0
+    assert json.loads(file.read_text())["steps"][-1] == {"time": 1, "backlog": 0}
+    assert run("--service", "4", "--steps", "2", "-t", "text", "-o", str(file)).exit_code == 0
+    assert rows(file.read_text())[-1] == ["1", "0"]
+
+
+def test_a_guess_by_option_is_judged():
+    rates = ("--arrival", "2", "--service", "3")
+    assert "at 1 s you said 3: right\n" in run(*rates, "--predict", "3").stdout
+    assert "at 1 s you said 2.5: off by 0.5\n" in run(*rates, "--steps", "4", "--predict", "5/2").stdout
+    document = json.loads(run(*rates, "--predict", "4", "-t", "json").stdout)
+    assert document["prediction"] == {"time": 1, "guess": 4, "backlog": 3, "right": False}
+    assert "prediction" not in json.loads(run(*rates, "-t", "json").stdout)
+
+
+def test_the_command_to_go_on_with_stands_on_a_line_of_its_own():
+    for output in (run("--steps", "1").stdout, run(given="n\n").stdout):
+        assert output.endswith("\n  pptrace show 1f1b -P 4 -M 4\n")
+        assert max(map(len, output.splitlines())) <= 88
+
+
 def test_every_output_says_what_the_lab_is_not():
     outputs = [run("--steps", "1").stdout, run("--steps", "1", "-t", "json").stdout, run(given="n\n").stdout]
     assert all("no stages, no microbatches and no bubble equation" in output for output in outputs)
@@ -69,6 +96,9 @@ def test_bad_rates_and_counts_are_refused_in_one_line():
         ("--steps", "-1"),
         ("--steps", "2", "--beside", "4"),
         ("--steps", "9" * 40),
+        ("--steps", "1", "--predict", "4"),
+        ("--predict", "-1"),
+        ("--predict", "x"),
     ):
         result = run(*arguments)
         assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1), arguments
