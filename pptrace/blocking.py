@@ -13,10 +13,11 @@ from __future__ import annotations
 from array import array
 from heapq import heappop, heappush
 from itertools import pairwise
+from operator import sub
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.dependencies import GATHER
-from pptrace.errors import DeadlockError, Wait
+from pptrace.errors import DeadlockError, Wait, cycle_of
 
 if TYPE_CHECKING:
     from pptrace.costs import Costs
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
 
 def run_blocking(
     schedule: Schedule, deps: Dependencies, timing: Durations, costs: Costs
-) -> tuple[array[int], array[int], dict[int, int]]:
-    """The ends of all ops, when each message arrived, and when it left where that was later than its op's end, in ticks by
+) -> tuple[array[int], array[int], array[int], dict[int, int]]:
+    """The starts and ends of all ops, when each message arrived, and when it left where that was later than its op's end, in ticks by
     position. Raises `DeadlockError` where no rank can move although ops or messages are left."""
     run = _Run(schedule, deps, timing.ticks, timing.latencies, split_pairs=costs.overlap == "split")
     run.run()
-    return run.ends, run.arrivals, run.departures
+    starts = array("q", list(map(sub, run.ends, timing.ticks)))  # from a list: twice as fast as from an iterator
+    return starts, run.ends, run.arrivals, run.departures
 
 
 class _Due(NamedTuple):
@@ -214,15 +216,9 @@ class _Run:
                 awaited = next(p for p in self._awaited(own) if p >= 0 and self.ends[p] < 0)
             waits[rank] = Wait(rank, schedule.op(own), self._owner[awaited], schedule.op(awaited))
             next_ops[rank] = schedule.op(own)
-        rank = min(stuck)
-        seen: list[int] = []
-        while rank not in seen:
-            seen.append(rank)
-            rank = waits[rank].awaited_rank
-        cycle = seen[seen.index(rank) :]
-        first = cycle.index(min(cycle))
+        cycle = cycle_of({rank: wait.awaited_rank for rank, wait in waits.items()})
         remedy = "each message waits until the other rank is at it; order the ops so, or use --comm-mode latency"
-        return DeadlockError([waits[r] for r in cycle[first:] + cycle[:first]], next_ops, remedy)
+        return DeadlockError([waits[rank] for rank in cycle], next_ops, remedy)
 
     def _awaited(self, position: int) -> tuple[int, ...]:
         return tuple(p for own in self._block(position) for p in self.deps.after(own))

@@ -54,6 +54,19 @@ class Wait:
         return f"rank {self.rank}: {self.op} waits for {self.awaited} of rank {self.awaited_rank}"
 
 
+def cycle_of(awaited: dict[int, int]) -> list[int]:
+    """The ranks that wait for each other, each for the next, the lowest first: `awaited` says of every rank that waits for
+    which other one it does, and that one is in it too."""
+    rank = min(awaited)
+    seen: list[int] = []
+    while rank not in seen:
+        seen.append(rank)
+        rank = awaited[rank]
+    cycle = seen[seen.index(rank) :]
+    first = cycle.index(min(cycle))
+    return cycle[first:] + cycle[:first]
+
+
 class DeadlockError(PptraceError):
     """No rank can move although ops are left.
 

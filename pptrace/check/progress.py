@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from pptrace.errors import cycle_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -116,11 +118,5 @@ def _cycle(events: Events, owner: list[int], reached: list[int], stuck: dict[int
     waits = {}
     for rank, i in stuck.items():
         waits[rank] = _unmet(events, owner, reached, rank, i, events.blocks.get(i, i + 1))[0]
-    rank = min(stuck)
-    seen: list[int] = []
-    while rank not in seen:
-        seen.append(rank)
-        rank = owner[waits[rank][1]]
-    cycle = seen[seen.index(rank) :]
-    first = cycle.index(min(cycle))
-    return Stuck(tuple(waits[r] for r in cycle[first:] + cycle[:first]), dict(stuck))
+    cycle = cycle_of({rank: owner[awaited] for rank, (_, awaited) in waits.items()})
+    return Stuck(tuple(waits[rank] for rank in cycle), dict(stuck))

@@ -22,7 +22,7 @@ from pptrace.cli.options import (
     schedule_options,
     source_argument,
 )
-from pptrace.cli.output import deliver
+from pptrace.cli.output import deliver, wants_json
 from pptrace.cli.source import Loaded, given, load, split_name
 from pptrace.errors import DeadlockError, ParameterError, ScheduleError
 from pptrace.model import OpKind
@@ -126,12 +126,11 @@ def command(
     wanted = None if named else options.num_microbatches
     loaded = load(source, options if named else options._replace(num_microbatches=None), keep_faults=True)
     report = _checked(loaded, options, asked, wanted)
-    chosen = to or ("json" if output and output.endswith(".json") else "text")
-    if chosen == "json":
+    if wants_json(to, output):
         from pptrace.formats.findings_json import write  # noqa: PLC0415  (only where JSON is asked for)
 
         deliver(write(report, loaded.label, loaded.notes), output)
-    elif chosen == "github":
+    elif to == "github":
         deliver(github_annotations(report, loaded.label), output)
     else:
         deliver(findings_text(report, loaded.label, loaded.notes), output)

@@ -16,7 +16,7 @@ from pptrace.cli.options import (
     output_options,
     schedule_options,
 )
-from pptrace.cli.output import deliver, note, warn
+from pptrace.cli.output import deliver, note, wants_json, warn
 from pptrace.cli.source import load, split_name
 from pptrace.errors import DeadlockError, ParameterError
 from pptrace.printable import printable
@@ -63,7 +63,7 @@ def command(first: str, second: str, options: ScheduleOptions, to: str | None, o
     found = difference(*schedules, reports)
     names = (_called(first, loaded[0]), _called(second, loaded[1]))
     units = (reports[0].timeline.ticks_per_unit, reports[1].timeline.ticks_per_unit) if reports else (1, 1)
-    if to == "json" or (to is None and output is not None and output.lower().endswith(".json")):
+    if wants_json(to, output):
         from pptrace.formats import difference_json  # noqa: PLC0415  (text needs no JSON)
 
         deliver(difference_json.write(found, names, units), output)

@@ -31,6 +31,11 @@ def warn(message: str) -> None:
     say("warning", message)
 
 
+def wants_json(to: str | None, output: str | None) -> bool:
+    """Whether JSON is asked for, by -t or else by the suffix of -o."""
+    return to == "json" or (to is None and output is not None and output.lower().endswith(".json"))
+
+
 def deliver(content: str | bytes | Iterable[bytes], path: str | None = None) -> None:
     """Write a finished result to the file `path`, or to stdout (None or `-`).
 

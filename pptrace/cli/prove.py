@@ -15,7 +15,7 @@ from pptrace.cli.options import (
     schedule_options,
     source_argument,
 )
-from pptrace.cli.output import deliver
+from pptrace.cli.output import deliver, wants_json
 from pptrace.cli.source import Loaded, given, load, split_name
 from pptrace.errors import ParameterError, ScheduleError
 from pptrace.model import OpKind, Schedule
@@ -99,7 +99,7 @@ def command(
 
     proof = proof_on(problem_for(schedule.num_stages, schedule.num_microbatches, choice))
     found = lessons(proof, choice, proof_on)
-    if to == "json" or (to is None and output is not None and output.endswith(".json")):
+    if wants_json(to, output):
         from pptrace.formats.proof_json import write_proof  # noqa: PLC0415  (text needs no JSON)
 
         deliver(write_proof(proof, choice, found, notes), output)

@@ -10,7 +10,7 @@ import click
 
 from pptrace.cli.errors import say
 from pptrace.cli.options import common_options, output_options
-from pptrace.cli.output import deliver
+from pptrace.cli.output import deliver, wants_json
 from pptrace.errors import ParameterError, PptraceError
 from pptrace.printable import printable
 from pptrace.queue_lab import COMMANDS_HELP, LIMITS, MAX_STEPS, Prediction, QueueLab, Reading, run_steps
@@ -57,9 +57,7 @@ def command(
     printf 'a 2\\ns 3\\np 3\\nn\\nn\\n' | pptrace queue
     """
     rates = (parse_rational(arrival or "0", "--arrival"), parse_rational(service or "0", "--service"))
-    if to is None and output is not None and output.lower().endswith(".json"):
-        to = "json"
-    if steps is None and beside is None and predict is None and to != "json":
+    if steps is None and beside is None and predict is None and not wants_json(to, output):
         _take_commands(QueueLab(*rates), output)
         return
     count = _step_count(steps)
@@ -72,7 +70,7 @@ def command(
         other = (parse_rational(first, "--beside"), parse_rational(second, "--beside"))
         runs.append((*other, run_steps(*other, count)))
     guess = None if predict is None else _prediction(predict, runs[0][2])
-    deliver(_json(runs, guess) if to == "json" else _table(runs, guess), output)
+    deliver(_json(runs, guess) if wants_json(to, output) else _table(runs, guess), output)
 
 
 def _step_count(steps: str | None) -> int:

@@ -9,7 +9,8 @@ from pptrace.lesson.document import Break, Bullets, Drawing, Folded, Formula, He
 from pptrace.lesson.pictures import laid_out
 from pptrace.lesson.tabular import numeric_columns
 from pptrace.render.measure import em_width
-from pptrace.render.tikz import POINTS, escaped, tikz_of
+from pptrace.render.tex import escaped
+from pptrace.render.tikz import POINTS, tikz_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -134,3 +134,12 @@ class Figure(NamedTuple):
     strips: Strips
     arrows: tuple[Arrow, ...]
     caption: tuple[TextLine, ...]
+
+    @property
+    def paints(self) -> set[tuple[OpKind, int]]:
+        """Every kind and shade that is painted, as far as boxes, legend and lifetimes need them."""
+        found = {(box.kind, box.shade) for row in self.rows for box in row.boxes if box.kind is not None}
+        found |= {(place.sign.kind, place.sign.shade) for place in self.legend if place.sign.what == "kind"}
+        for row in self.strips.lives:
+            found |= {(part.kind, part.shade) for bar in row.bars for part in bar.parts}
+        return found

@@ -38,6 +38,29 @@ class LifeBar(NamedTuple):
     kind: OpKind
     shade: int
 
+    @property
+    def parts(self) -> tuple[LifePart, ...]:
+        """What is drawn: all of it, or what there is until it shrinks (where the text stands) and the rest."""
+        end = self.x + self.width
+        if self.shrinks is None or self.shrinks >= end:
+            return (LifePart(self.x, self.width, self.kind, self.shade),)
+        rest = LifePart(self.shrinks, end - self.shrinks, OpKind.W, self.shade)
+        return (LifePart(self.x, self.shrinks - self.x, self.kind, self.shade), rest)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the first part has room for the text."""
+        return bool(self.size) and self.parts[0].width >= self.size * 2
+
+
+class LifePart(NamedTuple):
+    """A rectangle of a bar in the paint of a kind."""
+
+    x: float
+    width: float
+    kind: OpKind
+    shade: int
+
 
 class LifeRow(NamedTuple):
     """The lifetimes on one rank; `top` of a bar counts from the row's."""

@@ -50,11 +50,7 @@ def svg_of(drawn: Figure) -> str:
     if not _PREFIX.fullmatch(prefix):
         message = f"the prefix of a figure's ids is a letter and then letters and digits, got {printable(prefix, 40)!r}"
         raise ParameterError(message)
-    paints = {(box.kind, box.shade) for row in drawn.rows for box in row.boxes if box.kind is not None}
-    paints |= {(place.sign.kind, place.sign.shade) for place in drawn.legend if place.sign.what == "kind"}
-    for row in drawn.strips.lives:
-        paints |= {(bar.kind, bar.shade) for bar in row.bars}
-        paints |= {(OpKind.W, bar.shade) for bar in row.bars if bar.shrinks is not None}
+    paints = drawn.paints
     width, height = number(drawn.width), number(drawn.height)
     return "\n".join(
         [
@@ -195,14 +191,11 @@ def _lives(drawn: Figure) -> list[str]:
         name_y = row.height / 2 + 4
         out.append(f'<text class="name" x="{number(drawn.left - 8)}" y="{number(name_y)}">{text(row.label)}</text>')
         for bar in row.bars:
-            full = (bar.shrinks if bar.shrinks is not None else bar.x + bar.width) - bar.x
-            out.append(_bar(bar.x, bar.top, full, _paint(bar.kind, bar.shade)))
-            if full < bar.width:
-                out.append(_bar(bar.x + full, bar.top, bar.width - full, _paint(OpKind.W, bar.shade)))
-            if bar.size and full >= bar.size * 2:
+            out += [_bar(part.x, bar.top, part.width, _paint(part.kind, part.shade)) for part in bar.parts]
+            if bar.has_text:
                 ink = _ink(bar.kind, bar.shade)
                 size, y = number(bar.size), number(bar.top + LANE / 2 + bar.size * 0.36 - 1)
-                where = f'x="{number(bar.x + full / 2)}" y="{y}" font-size="{size}"'
+                where = f'x="{number(bar.x + bar.parts[0].width / 2)}" y="{y}" font-size="{size}"'
                 out.append(f'<text class="mid {ink}" {where}>{text(bar.text)}</text>')
         out.append("</g>")
     return out

@@ -3,17 +3,16 @@ TeX only; every place is figure.py's. Needs the packages tikz and (alone) geomet
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pptrace.errors import LimitError
 from pptrace.model import OpKind
-from pptrace.printable import printable
 from pptrace.render.figure import figure
 from pptrace.render.figure_parts import SIGN, TEXT_FONT, TITLE_FONT, Figure, FigureOptions
 from pptrace.render.figure_strips import CURVE, HEADROOM, LANE
 from pptrace.render.measure import MARGIN, number
 from pptrace.render.palette import DARK, LIGHT, Theme, hatch, paint
+from pptrace.render.tex import ascii_text, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,26 +38,6 @@ _PATTERN = {
 }
 _SIZES = (5, 6, 7, 8, 9, 10, 12)
 """Font sizes, in points, that every TeX has."""
-_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': "''",
-    "-": "-{}",
-    "`": "`{}",
-    "'": "'{}",
-}
-
 _PREAMBLE = r"""\makeatletter
 \ifx\documentclass\@twoclasseserror
 \def\pptraceend{}
@@ -91,7 +70,7 @@ def tikz_document(report: Report, options: FigureOptions | None = None) -> str:
     preamble = _PREAMBLE.replace("WIDTH", number(drawn.width * POINTS + 1))
     preamble = preamble.replace("HEIGHT", number(drawn.height * POINTS + 1))
     return (
-        f"% {_ascii(drawn.name)}\n"
+        f"% {ascii_text(drawn.name)}\n"
         "% Alone: pdflatex FILE. In a document: \\usepackage{tikz}\\usetikzlibrary{patterns}, then \\input{FILE}.\n"
         f"{preamble}{tikz_of(drawn)}\\pptraceend\n"
     )
@@ -122,14 +101,9 @@ def _drawn(report: Report, options: FigureOptions | None) -> Figure:
 def tikz_of(drawn: Figure) -> str:
     """A figure that is laid out already, as a `tikzpicture`."""
     theme = DARK if drawn.options.theme == "dark" else LIGHT
-    paints = {(box.kind, box.shade) for row in drawn.rows for box in row.boxes if box.kind is not None}
-    paints |= {(place.sign.kind, place.sign.shade) for place in drawn.legend if place.sign.what == "kind"}
-    for life in drawn.strips.lives:
-        paints |= {(bar.kind, bar.shade) for bar in life.bars}
-        paints |= {(OpKind.W, bar.shade) for bar in life.bars if bar.shrinks is not None}
     lines = [
         "\\begingroup\\sffamily",
-        *_colors(paints, theme),
+        *_colors(drawn.paints, theme),
         f"\\begin{{tikzpicture}}[x={POINTS}bp,y=-{POINTS}bp,inner sep=0pt,outer sep=0pt,"
         "left/.style={anchor=base west},mid/.style={anchor=base},right/.style={anchor=base east}]",
         f"\\path[fill=pppaper] (0,0) rectangle ({number(drawn.width)},{number(drawn.height)});",
@@ -151,16 +125,6 @@ def tikz_of(drawn: Figure) -> str:
         for a in drawn.arrows
     ]
     return "\n".join([*lines, "\\end{tikzpicture}\\endgroup\n"])
-
-
-@lru_cache(maxsize=65536)
-def escaped(text: str) -> str:
-    """Untrusted text as TeX that prints it. Other than ASCII letters appear as visible escapes."""
-    return "".join(_ESCAPES.get(character, character) for character in _ascii(text))
-
-
-def _ascii(text: str) -> str:
-    return printable(text).encode("ascii", "backslashreplace").decode()
 
 
 def _colors(paints: Iterable[tuple[OpKind, int]], theme: Theme) -> list[str]:
@@ -273,18 +237,22 @@ def _lives(drawn: Figure) -> list[str]:
         out.append(_node(drawn.left - 8, row.top + row.height / 2 + 4, row.label, TEXT_FONT, "right", "ppink"))
         for bar in row.bars:
             y = row.top + bar.top
-            full = (bar.shrinks if bar.shrinks is not None else bar.x + bar.width) - bar.x
-            parts = [(bar.x, full, bar.kind), (bar.x + full, bar.width - full, OpKind.W)]
             out += [
-                f"\\path[fill=pp{kind.name}{bar.shade},draw=pppaper,line width=.6bp] "
-                f"({number(x)},{number(y)}) rectangle ++({number(width)},{LANE - 2:g});"
-                for x, width, kind in parts
-                if width > 0
+                f"\\path[fill=pp{part.kind.name}{part.shade},draw=pppaper,line width=.6bp] "
+                f"({number(part.x)},{number(y)}) rectangle ++({number(part.width)},{LANE - 2:g});"
+                for part in bar.parts
             ]
-            if bar.size and full >= bar.size * 2:
+            if bar.has_text:
                 color = f"pp{bar.kind.name}{bar.shade}t"
                 out.append(
-                    _node(bar.x + full / 2, y + LANE / 2 + bar.size * 0.36 - 1, bar.text, bar.size, "mid", color)
+                    _node(
+                        bar.x + bar.parts[0].width / 2,
+                        y + LANE / 2 + bar.size * 0.36 - 1,
+                        bar.text,
+                        bar.size,
+                        "mid",
+                        color,
+                    )
                 )
     return out
 

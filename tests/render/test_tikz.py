@@ -10,7 +10,8 @@ from pptrace import simulate
 from pptrace.analysis.report import Report
 from pptrace.errors import LimitError
 from pptrace.render.figure_parts import FigureOptions
-from pptrace.render.tikz import MOST_PIXELS, escaped, tikz_document, tikz_figure
+from pptrace.render.tex import escaped
+from pptrace.render.tikz import MOST_PIXELS, tikz_document, tikz_figure
 from pptrace.schedules.registry import names
 
 EVERYTHING = FigureOptions(lifetimes=True, curve=True, arrows=True, caption=True)
