@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def run_blocking(
     schedule: Schedule, deps: Dependencies, timing: Durations, costs: Costs
 ) -> tuple[array[int], array[int], array[int], dict[int, int]]:
-    """The starts and ends of all ops, when each message arrived, and when it left where that was later than its op's end, in ticks by
-    position. Raises `DeadlockError` where no rank can move although ops or messages are left."""
+    """The starts and ends of all ops, when each message arrived, and when it left where that was later than its op's end, in
+    ticks by position. Raises `DeadlockError` where no rank can move although ops or messages are left."""
     run = _Run(schedule, deps, timing.ticks, timing.latencies, split_pairs=costs.overlap == "split")
     run.run()
     starts = array("q", list(map(sub, run.ends, timing.ticks)))  # from a list: twice as fast as from an iterator

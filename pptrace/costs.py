@@ -116,7 +116,8 @@ class Costs(NamedTuple):
         """The time of an overlapped pair on `rank` where it is given; None where it is the sum, or the larger, of its ops'."""
         if not isinstance(self.overlap, Fraction):
             return None
-        return self.overlap / (placement.stages_per_rank(rank) if self.forward.per == "rank" else 1)
+        held = placement.stages_per_rank(rank) if self.forward.per == "rank" else 1
+        return self.overlap / (held or 1)  # a rank of a file may hold no stage
 
 
 def check_costs(costs: Costs, placement: Placement, num_microbatches: int) -> None:
