@@ -94,6 +94,7 @@ def command(
             message = f"{flag} belongs to --exercise; give both"
             raise ParameterError(message)
     medium = _medium(to, output)
+    key_medium = _medium_of_answers(answers, to)
     page = PageOptions(
         names="textbook" if names == "textbook" else "",
         one_based=one_based,
@@ -106,7 +107,7 @@ def command(
         lab=lab,
         title=printable(title or "", MAX_TITLE),
     )
-    if answers is not None and answers in (output or "-", "-"):
+    if answers is not None and (answers == "-" or _same_file(answers, output)):
         message = "--answers needs a file other than that of the page"
         raise ParameterError(message)
     if medium == "svg" and (compare is not None or lab):
@@ -116,8 +117,7 @@ def command(
     made = handout(report, page, other)
     rendered = [(_rendered(made.page, medium), output)]
     if answers is not None and made.answers is not None:
-        key_medium = SUFFIXES.get(os.path.splitext(answers)[1].lower(), medium)
-        rendered.append((_rendered(made.answers, key_medium), answers))
+        rendered.insert(0, (_rendered(made.answers, key_medium), answers))  # the page comes only if its key does
     if medium == "svg" and exercise:
         note("svg has the figure only; the questions need html, md, tex or txt")
     for content, path in rendered:
@@ -144,6 +144,7 @@ def _rendered(document: Document, medium: str) -> str:
 
 
 def _medium(to: str | None, output: str | None) -> str:
+    """What -t or else the suffix of a file says. Raises `ParameterError` for a suffix that is no page's."""
     if to is not None:
         return to
     if output in (None, "-"):
@@ -151,9 +152,18 @@ def _medium(to: str | None, output: str | None) -> str:
     suffix = os.path.splitext(str(output))[1].lower()
     if suffix not in SUFFIXES:
         known = ", ".join(sorted(set(SUFFIXES.values())))
-        message = f"-o {printable(str(output), 60)}: a page is {known}; use such a suffix, or -t"
+        message = f"{printable(str(output), 60)}: a page is {known}; use such a suffix, or -t"
         raise ParameterError(message)
     return SUFFIXES[suffix]
+
+
+def _medium_of_answers(answers: str | None, to: str | None) -> str:
+    """Their own suffix comes first: a sheet in one medium may have its key in another."""
+    return SUFFIXES.get(os.path.splitext(answers or "")[1].lower()) or _medium(to, answers)
+
+
+def _same_file(one: str, other: str | None) -> bool:
+    return other not in (None, "-") and os.path.realpath(one) == os.path.realpath(str(other))
 
 
 def _seed(text: str | None) -> int:

@@ -120,6 +120,9 @@ def by_suffix(path: str, *, writing: bool = False) -> str | None:
 def guess(data: bytes, path: str) -> str:
     """The format of an input, by its content, or by its suffix where the content does not tell. Raises `FormatError`
     where neither does."""
+    if data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+        message = f"{path}: is a figure or a page (svg, html), which pptrace writes and does not read; read what it was made of"
+        raise FormatError(message)
     found = _by_content(data) or by_suffix(path)
     if found is None and data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
         found = "json"  # whose reader says what is missing

@@ -107,6 +107,34 @@ def test_answers_in_a_file_of_their_own(tmp_path: Path) -> None:
     assert key.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+def test_the_answers_have_a_suffix_of_their_own(tmp_path: Path) -> None:
+    sheet, key = tmp_path / "sheet.html", tmp_path / "key.txt"
+    exercise = ("handout", "1f1b", *SMALL, "--exercise")
+    answer(*exercise, "-t", "html", "--answers", str(key), "-o", str(sheet))
+    assert not key.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    message = refusal(*exercise, "--answers", str(tmp_path / "key.pdf"), "-o", str(sheet))
+    assert ": a page is html, md, svg, tex, txt; use such a suffix, or -t" in message
+
+
+def test_the_page_is_not_its_own_key_by_another_name(tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.md"
+    sheet.write_text("mine", encoding="utf-8")
+    (tmp_path / "link.md").symlink_to(sheet)
+    for other in (f"{tmp_path}/./sheet.md", str(tmp_path / "link.md")):
+        message = refusal("handout", "1f1b", *SMALL, "--exercise", "--answers", other, "-o", str(sheet))
+        assert "--answers needs a file other than that of the page" in message
+    assert sheet.read_text(encoding="utf-8") == "mine"
+
+
+def test_without_its_key_a_page_is_not_written(tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.md"
+    nowhere = tmp_path / "nowhere" / "key.md"
+    assert "No such file" in refusal(
+        "handout", "1f1b", *SMALL, "--exercise", "--answers", str(nowhere), "-o", str(sheet)
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_same_seed_writes_the_same_bytes() -> None:
     commands = [("handout", "1f1b", "-P", "4", "-M", "4", "--exercise", "--seed", seed, "-t", "html") for seed in "778"]
     first, again, other = (answer(*command) for command in commands)

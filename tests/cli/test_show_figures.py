@@ -86,3 +86,7 @@ def test_a_figure_is_not_read_back(tmp_path: Path):
     file = tmp_path / "x.svg"
     answer("show", *SMALL, "-o", str(file))
     assert "svg" in refusal("show", str(file), "--from", "svg")
+    for command in ("show", "check"):
+        assert "is a figure or a page (svg, html), which pptrace writes and does not read" in refusal(
+            command, str(file)
+        )
