@@ -57,11 +57,13 @@ def medians(jobs: Sequence[Callable[[], object]], runs: int) -> list[float]:
     return [statistics.median(taken) for taken in times]
 
 
-def command(*words: str) -> Callable[[], None]:
-    """A job that runs a command with its output thrown away."""
+def command(*words: str, code: int = 0) -> Callable[[], None]:
+    """A job that runs a command, which has to leave with `code`, with its output thrown away."""
 
     def run() -> None:
-        subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+        if done.returncode != code:
+            sys.exit(f"{' '.join(words)} left with {done.returncode}, not {code}")
 
     return run
 
