@@ -40,20 +40,23 @@ def figure(what: str, value: float, unit: str, *, at_most: float | None = None, 
     print(f"  {what:<58} {value:>12,.3g} {unit:<8} {limit:<22} {verdict}")
 
 
-def seconds(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
+def seconds(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    begin = clock()
     work()
-    return time.perf_counter() - begin
+    return clock() - begin
 
 
-def medians(jobs: Sequence[Callable[[], object]], runs: int) -> list[float]:
-    """The median time of each job; they take turns, so that whatever else the machine does meets them alike."""
+def medians(
+    jobs: Sequence[Callable[[], object]], runs: int, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
+    """The median time of each job; they take turns, so that whatever else the machine does meets them alike. With the clock
+    `time.process_time` only the time on the processor counts: for jobs of one thread in this process, beside others."""
     times: list[list[float]] = [[] for _ in jobs]
     for job in jobs:
         job()
     for _ in range(runs):
         for job, taken in zip(jobs, times, strict=True):
-            taken.append(seconds(job))
+            taken.append(seconds(job, clock))
     return [statistics.median(taken) for taken in times]
 
 
