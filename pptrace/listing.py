@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pptrace.model import Op
 
-MAX_TABLE = 30_000_000
+MAX_TABLE = 4_000_000
 """Largest kinds x stages x microbatches x steps for which tables are made."""
 
 

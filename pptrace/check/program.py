@@ -34,7 +34,8 @@ class Program:
     GONE. `pairs` holds the first position of every overlapped pair. `holders[s]` is the rank that holds stage s, -1 where
     nobody does; with `bidirectional`, `holders[S + s]` is the one of the copy that goes up. `flat` holds the ops of a
     listing by position (None and an entry of `texts` where a cell is no op), `slots` their columns where those are time steps.
-    `from_one`: the listing counts stages and microbatches from 1; ops are kept counted from 0.
+    `given` are the codes as they were, where there is no listing. `from_one`: the listing counts stages and microbatches
+    from 1; ops are kept counted from 0.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Program:
         self.rows = rows
         self.texts = texts or {}
         self.flat: list[Op | None] = []
+        self.given = codes if rows is not None else list(codes)
         self.slots: list[int] = []
         self.from_one = False
         self.asynchronous = False
@@ -106,8 +108,9 @@ class Program:
         """The op at a position as it was written."""
         if position in self.texts:
             return self.texts[position]
-        op = self.flat[position] if self.flat else None
-        return str(op or self.op_of_code(self.codes[position]))
+        if self.flat and self.flat[position] is not None:
+            return str(self.flat[position])
+        return str(self.op_of_code(self.codes[position] if self.flat else self.given[position]))
 
     def written(self, position: int) -> str:
         """The text of a listing's cell, where it is one op in ASCII; else ""."""

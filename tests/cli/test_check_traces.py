@@ -118,3 +118,11 @@ def test_all_metrics_that_differ_are_one_warning():
     ((code, sentence),) = codes(document, exit_code=0)
     assert code == "edited-trace"
     assert sentence.startswith("$.metrics[0]: the file says elapsed = 9, its events give 8 (and ")
+
+
+def test_an_op_on_another_rank_is_named_also_where_its_times_are_wrong():
+    document = trace()
+    event(document, "1F0").update(rank=0, start=0, end=1)
+    found = codes(document)
+    assert found[0] == ("stage-on-two-ranks", "rank 0 runs 1F0, but stage 1 lives on rank 1")
+    assert ("overlap-on-rank", "1F0 starts at 0, while 0F0 runs until 1") in found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import resource
 from functools import cache
 
@@ -67,9 +68,12 @@ WORDS = [
 ]
 
 
+NUMBERS = b"0 1 2 3 7 11 255 4096 99999 9007199254740993 1.5 -1 3/2 00".split()
+
+
 @cache
-def seeds() -> tuple[bytes, ...]:
-    """Right files of every kind, small enough for many runs."""
+def seeds() -> dict[str, tuple[bytes, ...]]:
+    """Right files of every kind, by reader, small enough for many runs."""
     timeline = simulate_schedule(build("1f1b", Params(3, 4)))
     report = Report(timeline)
     picture = "\n".join(text_of_line(line) for line in grid_lines(Canvas(grid(timeline), 40))).encode()
@@ -78,25 +82,32 @@ def seeds() -> tuple[bytes, ...]:
         for name in ("zbv_P2_M2_v2.compute", "dualpipev_P2_M4_v2.comms", "1f1b_runtime_P2_M4_v1.comms")
     ]
     loose = b"rank 0: F0 F1 . B0 . B1\nrank 1: . F0 B0 F1 B1 .\n"
-    documents = [formats.load(name).write(report) for name in ("json", "jsonl")]
     events = b"".join(formats.load("chrome").write(report))
     profile = golden_data.data("inputs/traces/GPipe_P2_M4_v1.rank0.json")
     profile = profile.replace(b'"rank": 0, "world_size": 2', b'"rank": 0, "world_size": 1')
-    return (*documents, events, profile, *csv, picture, loose, COSTS)
+    return {
+        "json": (formats.load("json").write(report),),
+        "jsonl": (formats.load("jsonl").write(report),),
+        "chrome": (events, profile),
+        "torch-compute": (csv[0],),
+        "torch-comms": (csv[1], csv[2]),
+        "grid": (picture, loose),
+        "costs": (COSTS,),
+    }
 
 
-def mutated(rng: random.Random) -> bytes:
-    """Words at random, noise at random, or a right file with a few wrong places."""
+def mutated(rng: random.Random, reader: str) -> bytes:
+    """Words at random, noise at random, or a right file (mostly of this reader's kind) with a few wrong places."""
     kind = rng.random()
     if kind < 0.1:
         return rng.randbytes(rng.randrange(200))
     if kind < 0.3:
         joint = rng.choice([b"", b",", b" ", b"\n"])
         return joint.join(rng.choices(WORDS, k=rng.randrange(1, 60)))
-    data = bytearray(rng.choice(seeds()))
+    data = bytearray(rng.choice(seeds()[reader if rng.random() < 0.8 else rng.choice(READERS)]))
     for _ in range(rng.choice([1, 1, 2, 5, 20])):
         at, length = rng.randrange(len(data) + 1), rng.choice([1, 1, 2, 8, 50])
-        change = rng.randrange(6)
+        change = rng.randrange(9)
         if change == 0:
             del data[at : at + length]
         elif change == 1:
@@ -108,8 +119,10 @@ def mutated(rng: random.Random) -> bytes:
         elif change == 4:
             other = rng.randrange(len(data) + 1)
             data[at:at] = data[other : other + length]
-        else:
+        elif change == 5:
             del data[at + rng.choice([0, 200]) :]
+        elif found := re.compile(rb"\d+").search(data, at):  # another number, so that the file still reads
+            data[found.start() : found.end()] = rng.choice(NUMBERS)
     return bytes(data)
 
 
@@ -140,7 +153,7 @@ def test_any_bytes_give_an_answer_or_one_line(reader: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     answers = refusals = 0
     for number in range(COUNT):
-        data = mutated(rng)
+        data = mutated(rng, reader)
         try:
             answer(reader, data, rng)
             answers += 1
