@@ -130,3 +130,13 @@ def test_the_estimate_is_not_below_the_longest_number():
 def test_steps_asked_of_a_schedule_that_holds_its_own_are_refused():
     with pytest.raises(ParameterError, match="holds 2 optimizer steps already"):
         prove(with_updates(build("1f1b", Params(2, 2)), 2), steps=3)
+
+
+@pytest.mark.parametrize("name", SYNCHRONOUS)
+def test_weight_halves_and_updates_that_take_no_time_keep_their_order(name):
+    """w = 0: on every rank W, REDUCE and STEP may all stand at one instant; two copies reduce after both."""
+    costs = Costs(values(1), values(1), values(0))
+    for schedule in legal(name, [(2, 4, 1), (2, 4, 2), (4, 8, 1)]):
+        for variant in (schedule, split_backward(schedule)):
+            proof = prove(variant, costs, steps=2, problem=Problem(schedule.num_stages, schedule.num_microbatches))
+            assert proof.proved, (variant, proof.sentence(), proof.faults[:1])

@@ -234,3 +234,14 @@ def test_measured_timelines_are_followed_by_their_ends():
         measured=True,
     )
     assert prove(measured).proved
+
+
+def test_where_a_stage_has_two_copies_an_update_waits_for_both_also_without_times():
+    """dualpipe P2 M4 with 0F0 doubled: the engine refuses it, and run rank by rank no gradient comes after its update."""
+    schedule = with_updates(build("dualpipe", Params(2, 4)))
+    orders = lists(schedule)
+    orders[0].insert(1, orders[0][0])
+    proof = prove(schedule.replace(orders, pairs=()))
+    assert proof.refused
+    assert faults(proof) == [RepeatedOp]
+    assert proof.comparison.equal

@@ -108,10 +108,10 @@ def test_float32_rounds_every_sum_to_24_bits():
 
 
 def test_float32_rounds_products_before_sums():
-    """(1 + 2^-23)^2 = 1 + 2^-22 + 2^-46 loses its last bit, so that taking 1 + 2^-22 off leaves nothing."""
+    """(1 + 2^-23)^2 = 1 + 2^-22 + 2^-46 loses its last bit, so that nothing is left beside -(1 + 2^-22)."""
     num = Floating(24)
-    x = Matrix([[1.0 + 2.0**-23, 1.0 + 2.0**-22]])
-    a = Matrix([[1.0 + 2.0**-23, -1.0]])
+    x = Matrix([[1.0 + 2.0**-22, 1.0 + 2.0**-23]])
+    a = Matrix([[-1.0, 1.0 + 2.0**-23]])
     assert num.times_transposed(x, a).rows == [[0.0]]
     assert Floating(53).times_transposed(x, a).rows == [[2.0**-46]]
 

@@ -109,3 +109,11 @@ def test_without_tags_five_deferred_files_compute_on_wrong_data():
         "zbv_P2_M4_v2",
         "zbv_P4_M8_v2",
     }
+
+
+def test_untagged_messages_name_what_a_receive_takes_instead():
+    proof = proof_of(listing_at("goldens/torch_csv/zbv_P2_M4_v2.comms_defer.csv"), tagged=False)
+    assert [str(fault) for fault in proof.faults] == [
+        "2RECV_B0 (op 8 of rank 1) takes the activation of microbatch 2 that was sent to stage 1",
+        "1RECV_F2 (op 11 of rank 1) takes the gradient of microbatch 0 that was sent to stage 2",
+    ]
