@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 from golden_data import text
-from sample_commands import GIVEN, SAMPLES, commands, outputs
+from sample_commands import GIVEN, SAMPLES, Command, commands
 
 from pptrace.cli import main
 
@@ -24,26 +24,26 @@ COMMANDS = commands()
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The samples that no command makes, and empty folders."""
     path = tmp_path_factory.mktemp("samples")
-    for name in (*GIVEN, *(name for command in COMMANDS for name in outputs(command))):
+    for name in (*GIVEN, *(name for command in COMMANDS for name in command.outputs)):
         (path / name).parent.mkdir(parents=True, exist_ok=True)
     for name in GIVEN:
         shutil.copy(SAMPLES / name, path / name)
     return path
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_command_makes_the_same_bytes(command: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", COMMANDS, ids=str)
+def test_a_command_makes_the_same_bytes(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    result = CliRunner().invoke(main, command)
-    assert (result.exit_code, result.output) == (0, "")
-    assert outputs(command)
-    for name in outputs(command):
+    result = CliRunner().invoke(main, command.words)
+    assert (result.exit_code, result.output) == (command.exit_code, "")
+    assert command.outputs
+    for name in command.outputs:
         assert (folder / name).read_bytes() == (SAMPLES / name).read_bytes(), f"{name}: run tests/sample_commands.py"
 
 
 def test_every_sample_has_its_command() -> None:
     there = {path.relative_to(SAMPLES).as_posix() for path in SAMPLES.rglob("*") if path.is_file()}
-    assert there == {*GIVEN, *(name for command in COMMANDS for name in outputs(command))}
+    assert there == {*GIVEN, *(name for command in COMMANDS for name in command.outputs)}
 
 
 def test_the_costs_are_those_of_their_source() -> None:
