@@ -56,11 +56,18 @@ def dropout(proof: Proof, choice: Choice, again: Callable[[Problem], Proof]) -> 
         "Below: the first entry of the gradient of stage 0, the largest difference from the unsplit step, and how many entries "
         "differ" + ("." if choice.normalization == "mean" else " (all with normalization mean).")
     )
-    drawn_once = how == "ordered" and proof.problem.num_stages == 1 and not recomputes
-    right = how == "tied" or (how == "redrawn" and not recomputes) or drawn_once
+    right = how == "tied" or (not recomputes and (how == "redrawn" or _draws_as_unsplit(proof)))
     explains = right or without_stages(proof, again, "")[0]
     columns = ("stage 0 [0][0]", "largest difference", "entries")
     return Lesson(f"dropout {how}", "equal" if right else "differs", tuple(text), columns, rows, explains=explains)
+
+
+def _draws_as_unsplit(proof: Proof) -> bool:
+    """Whether there is only one order to draw in: one stage, or one microbatch at a time."""
+    one_at_a_time = all(len(owners) == 1 for owners in proof.updates)
+    if proof.schedule.asynchronous:
+        one_at_a_time = proof.schedule.num_microbatches * proof.schedule.num_steps == 1
+    return proof.problem.num_stages == 1 or one_at_a_time
 
 
 def _rows(mine: Proof, problem: Problem) -> tuple[Row, ...]:

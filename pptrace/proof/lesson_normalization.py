@@ -45,21 +45,23 @@ def unequal_microbatches(proof: Proof, again: Callable[[Problem], Proof]) -> Les
     """1/M where microbatches have unequal numbers of samples."""
     problem = proof.problem
     total = sum(problem.samples)
-    tied = problem.dropout if problem.dropout in ("none", "tied") else "tied"
-    weighted = problem.changed(shares=tuple(Fraction(count, total) for count in problem.samples), dropout=tied)
-    mended = again(weighted)
     sizes = " ".join(map(str, problem.samples[:8])) + (" ..." if len(problem.samples) > 8 else "")
-    text = (
-        f"The microbatches hold {sizes} samples. With every microbatch weighted 1/M the samples of small ones count for more "
-        f"than the others: gradients differ from the mean over all {total} samples by up to "
-        f"{decimal(worst(proof.comparison.gradients))}.",
-        f"With each microbatch weighted by its samples (n/{total}) instead: {mended.sentence()}.",
+    uneven = any(len({problem.samples[microbatch] for _, microbatch in owners}) > 1 for owners in proof.updates)
+    weighted = (
+        "With every microbatch of an update weighted alike the samples of small ones count for more than the others: "
+        f"gradients differ from the mean over all samples by up to {decimal(worst(proof.comparison.gradients))}."
+        if uneven
+        else "Those of one update are alike, so that weighting them alike is right."
     )
+    begins = f"The microbatches hold {sizes} samples. {weighted}"
+    expects = "differs" if uneven else "equal"
     if proof.schedule.asynchronous:
         explains, evidence = without_stages(proof, again, "weights 1/M and the age of the weights make")
-        return Lesson("unequal", "differs", (text[0], evidence), explains=explains)
-    expects = "equal" if len(set(problem.samples)) == 1 else "differs"
-    return Lesson("unequal", expects, text, explains=mended.proved)
+        return Lesson("unequal", expects, (begins, evidence), explains=explains)
+    tied = problem.dropout if problem.dropout in ("none", "tied") else "tied"
+    mended = again(problem.changed(shares=tuple(Fraction(count, total) for count in problem.samples), dropout=tied))
+    sentence = f"With each microbatch weighted by its samples (n/{total}) instead: {mended.sentence()}."
+    return Lesson("unequal", expects, (begins, sentence), explains=mended.proved)
 
 
 def batch_statistics(proof: Proof, again: Callable[[Problem], Proof]) -> Lesson:

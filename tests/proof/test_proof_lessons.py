@@ -103,7 +103,8 @@ def test_unequal_microbatches_need_their_samples_as_weights():
     proof, [lesson] = proof_of(build("1f1b", Params(3, 4)), normalization="unequal")
     assert proof.comparison.outputs.equal
     assert not any(part.equal for part in proof.comparison.gradients)
-    assert "all 6 samples" in lesson.text[0]
+    assert "The microbatches hold 2 1 2 1 samples." in lesson.text[0]
+    assert "(n/6)" in lesson.text[1]
     assert lesson.text[1].endswith(
         "instead: outputs, losses, gradients of all 3 stages and updated weights equal the unsplit step."
     )
@@ -337,3 +338,23 @@ def test_weights_of_pipedream_2bw_are_one_update_old_on_every_stage():
     assert "at weights that are up to 1 update old" in lesson.text[0]
     assert "With just those ages, one microbatch after another" in lesson.text[1]
     assert lesson.text[1].endswith("the age of the weights makes all the difference.")
+
+
+@pytest.mark.parametrize("name", ["gpipe", "chimera", "v-half", "pipedream"])
+@pytest.mark.parametrize(
+    "choice",
+    [{"dropout": "ordered"}, {"normalization": "batch"}, {"normalization": "sum"}, {"normalization": "unequal"}],
+    ids=str,
+)
+def test_one_microbatch_leaves_nothing_to_differ(name, choice):
+    proof, found = proof_of(build(name, Params(2, 1)), **choice)
+    assert proof.proved
+    assert {lesson.expects for lesson in found} == {"equal"}
+
+
+def test_updates_of_one_microbatch_weight_it_right_whatever_its_size():
+    _, [unequal, stale] = proof_of(build("pipedream", Params(2, 3)), normalization="unequal")
+    assert unequal.expects == "equal"
+    assert "weighting them alike is right" in unequal.text[0]
+    assert stale.expects == "differs"
+    assert stale.explains
