@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TIME_LINE = re.compile(r"\s*time\s*\|")
 _ROW = re.compile(r"\s*(stage|rank|S)\s*(\d{1,6})\s*\|")
 _WORD = re.compile(r"[^\s|]+|\|")
-_LABEL = re.compile(r"\d{1,30}(?:\.\d{1,9})?(?:/\d{1,30})?", re.ASCII)
+_LABEL = re.compile(r"\d{1,30}(?:\.\d{1,9}|/0{0,9}[1-9]\d{0,29})?", re.ASCII)
 _MARKS = "-~"
 """The rest of an op, and a message under way: what may touch the name of an op."""
 _ROUNDED = re.compile(r"\bone\s+character\s+=")
@@ -76,7 +76,7 @@ def _axis(line: str) -> list[tuple[int, Fraction]]:
     bar = line.index("|") + 1
     labels = []
     for match in _WORD.finditer(line, bar):
-        if _LABEL.fullmatch(match[0]) and not match[0].endswith("/0"):
+        if _LABEL.fullmatch(match[0]):
             labels.append((match.start() - bar, Fraction(match[0])))
     return labels
 

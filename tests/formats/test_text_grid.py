@@ -226,3 +226,10 @@ def test_bad_input_is_told_with_its_place(text: str, message: str) -> None:
 def test_a_grid_with_too_many_cells_is_refused() -> None:
     with pytest.raises(LimitError, match="more than 1,000,000 cells"):
         read("F0 " * 1_000_001)
+
+
+@pytest.mark.parametrize("label", ["1.3/2", "5/0", "5/00", "1.", "/2"])
+def test_a_time_that_is_no_number_is_no_label(label: str) -> None:
+    listing = read(f"time   |0  {label:<5}\nrank 0 |F0 .  .  B0\n")
+    assert ops(listing) == ["0F0 0B0"]
+    assert listing.slots == ()
