@@ -34,7 +34,13 @@ if TYPE_CHECKING:
     from pptrace.proof.problem import Problem
     from pptrace.proof.prove import Proof
 
-MESSAGES = "every message is sent and received where the file says so: sends are buffered, receives wait"
+MESSAGES = (
+    "every message is sent and received where the file says so: sends are buffered, receives wait; whether it hangs where "
+    "sends wait too, `pptrace check --sends rendezvous` says"
+)
+MEASURED = (
+    "measured ranges hold waits and sends: each rank runs in its own order, every op as soon as its input is there"
+)
 AS_IT_STANDS = "the ops are run rank by rank in the order of the file, each as soon as its input is there"
 
 
@@ -132,7 +138,8 @@ def _subject(source: str, options: ScheduleOptions) -> _Subject:
         message = f"-M is for names and files of orders; {loaded.label} says itself how many microbatches it has"
         raise ParameterError(message)
     if loaded.has_times and not given(loaded.options, COST_FIELDS):
-        return _Subject(loaded.timeline(), steps, None, loaded.notes)
+        timeline = loaded.timeline()
+        return _Subject(timeline, steps, None, (*loaded.notes, *([MEASURED] if timeline.measured else [])))
     steps = 1 if named else steps  # a named schedule has been built with its steps
     return _Subject(loaded.schedule, steps, loaded.costs(), loaded.notes)
 

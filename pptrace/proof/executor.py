@@ -12,7 +12,7 @@ from pptrace.proof.state import AFTER_ALL, Moment, copies_of
 from pptrace.rationals import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pptrace.model import Schedule
     from pptrace.proof.machine import Machine
@@ -28,25 +28,34 @@ _SENDERS = {
 """Who makes what an op waits for: how many stages further on, and by which kinds of op."""
 
 
+def _place_in_list(rank: int, index: int) -> str:
+    return f"op {index} of rank {rank}"
+
+
 def run_timeline(machine: Machine, timeline: Timeline) -> None:
-    """Run every op of `timeline` at its time. Raises `StateFault` when the machine is strict."""
+    """Run every op of `timeline` at its time; a measured one rank by rank, because its ranges hold the wait for their input
+    and the launch of their message, so that only the order on each rank is known. Raises `StateFault` when the machine is
+    strict."""
     schedule = timeline.schedule
     starts, ends, arrivals = timeline.starts, timeline.ends, timeline.arrivals
+
+    def text(position: int) -> str:
+        return f"t={text_of(Fraction(starts[position], timeline.ticks_per_unit))}"
+
+    if timeline.measured:
+        run_untimed(machine, list(schedule), lambda rank, index: text(schedule.rank_starts[rank] + index))
+        return
     rank_of = _ranks(schedule)
     op_at = schedule.coder.op
     for position in time_order(timeline):
-        start = starts[position]
-        moment = Moment(f"t={text_of(Fraction(start, timeline.ticks_per_unit))}")
-        if not timeline.measured:  # a measured range holds the wait for its input: only the order of the ends is known
-            moment = Moment(moment.text, start, ends[position], arrivals[position])
+        moment = Moment(text(position), starts[position], ends[position], arrivals[position])
         machine.run(op_at(schedule.codes[position]), rank_of[position], moment)
 
 
 def time_order(timeline: Timeline) -> list[int]:
     """All positions so that nothing comes before what it could have used.
 
-    By start; at equal starts ops without duration come first, updates after work, reductions before steps. Measured
-    timelines by end.
+    By start; at equal starts ops without duration come first, updates after work, reductions before steps.
     """
     schedule, starts, ends = timeline.schedule, timeline.starts, timeline.ends
     first_boundary = schedule.coder.base(OpKind.REDUCE, 0)
@@ -55,8 +64,6 @@ def time_order(timeline: Timeline) -> list[int]:
     def key(position: int) -> tuple[int, int, int]:
         code = schedule.codes[position]
         late = 0 if code < first_boundary else 1 if code < first_step else 2
-        if timeline.measured:
-            return ends[position], starts[position], late
         return starts[position], ends[position], late
 
     if schedule.asynchronous:  # updates follow their backward in the rank's list, and its next op follows them
@@ -64,8 +71,11 @@ def time_order(timeline: Timeline) -> list[int]:
     return sorted(range(schedule.num_ops), key=key)
 
 
-def run_untimed(machine: Machine, orders: Sequence[Sequence[Op]]) -> None:
-    """Run every rank's list in order, each rank as far as its messages allow, round robin.
+def run_untimed(
+    machine: Machine, orders: Sequence[Sequence[Op]], when: Callable[[int, int], str] = _place_in_list
+) -> None:
+    """Run every rank's list in order, each rank as far as its messages allow, round robin. `when` says of (rank, index) when
+    the op runs, for faults.
 
     Where a stage has two copies, updates wait until no rank can compute any more; elsewhere they run where they stand. An
     op whose message never comes is run without it, which is a fault. Raises `StateFault` when the machine is strict.
@@ -76,7 +86,7 @@ def run_untimed(machine: Machine, orders: Sequence[Sequence[Op]]) -> None:
     def run_next(rank: int) -> None:
         index = at[rank]
         at[rank] += 1
-        machine.run(orders[rank][index], rank, Moment(f"op {index} of rank {rank}"))
+        machine.run(orders[rank][index], rank, Moment(when(rank, index)))
 
     unfinished = set(range(len(orders)))
     while unfinished:

@@ -257,3 +257,25 @@ def test_the_verdict_of_a_lesson_says_that_it_was_to_be_expected_only_of_a_right
     assert (right["proved"], right["expected"]) == (False, True)
     assert (wrong["proved"], wrong["expected"]) == (False, False)
     assert [lesson["explains"] for lesson in wrong["lessons"]] == [False]
+
+
+@pytest.mark.parametrize(
+    "run_name",
+    [
+        "DualPipeV_P2_M4_v2",
+        "GPipe_P2_M4_v1",
+        "Interleaved1F1B_P2_M4_v2",
+        "InterleavedZeroBubble_P2_M4_v2",
+        "LoopedBFS_P2_M4_v2",
+        "ZBVZeroBubble_P2_M4_v2",
+    ],
+)
+def test_what_pytorch_ran_is_proved_from_its_profiler_traces(tmp_path, run_name):
+    """GPipe's range of 0F0 holds the launch of its message and ends after 1F0 does: measured times are no order across ranks."""
+    paths = golden_data.names(f"inputs/traces/{run_name}")
+    assert len(paths) == 2
+    for path in paths:
+        (tmp_path / path.rpartition("/")[2]).write_bytes(golden_data.data(path))
+    result = run(str(tmp_path))
+    assert result.exit_code == 0
+    assert "measured ranges hold waits and sends: each rank runs in its own order" in " ".join(result.stdout.split())

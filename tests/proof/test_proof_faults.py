@@ -217,18 +217,21 @@ def test_strict_runs_raise_the_first_fault_with_op_and_time():
     assert caught.value.code == "slot-reused"
 
 
-def test_measured_timelines_are_followed_by_their_ends():
-    """A profiled range holds the wait for its input, so a forward may begin before the one it waits for."""
+def test_measured_timelines_are_run_rank_by_rank():
+    """A profiled range holds the wait for its input, so a forward may begin before the one it waits for, and end before it
+    does, where that one's range holds the launch of its message."""
     schedule = with_updates(build("1f1b", Params(2, 2)))
     right = simulate_schedule(schedule)
     starts = right.starts[:]
     starts[schedule.codes.index(code(schedule, "1F0"))] = 0
+    ends = right.ends[:]
+    ends[schedule.codes.index(code(schedule, "0F0"))] += 2
     measured = Timeline(
         schedule,
         right.costs,
         right.dependencies,
         starts,
-        right.ends,
+        ends,
         right.arrivals,
         right.ticks_per_unit,
         measured=True,
