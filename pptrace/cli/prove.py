@@ -85,13 +85,16 @@ def command(
     """Run a small exact model through a schedule, op by op, and compare every gradient with the unsplit step.
 
     Each stage is one slice of the model. States are owned strictly: an activation lives from its F until its B (or W) consumes
-    it, a message belongs to one microbatch. Exit code 1 where anything differs, also where that is to be expected.
+    it, a message belongs to one microbatch. A file that holds no whole schedule is run as it stands (-M: how many microbatches
+    it should have run). Exit code 1 where anything differs, also where that is to be expected.
 
     \b
     Examples:
       pptrace prove 1f1b -P 4 -M 3
       pptrace prove zb-h1 -P 4 -M 8 --steps 2
       pptrace prove gpipe -P 4 -M 8 --arithmetic float32
+      pptrace prove 1f1b -P 4 -M 8 --normalization batch
+      pptrace prove 1f1b -P 4 -M 8 --recompute full --dropout redrawn
       pptrace prove 1f1b -P 4 -M 8 --buffers 3
       pptrace prove schedule.csv -t json
     """

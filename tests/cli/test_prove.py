@@ -271,7 +271,7 @@ def test_the_verdict_of_a_lesson_says_that_it_was_to_be_expected_only_of_a_right
     ],
 )
 def test_what_pytorch_ran_is_proved_from_its_profiler_traces(tmp_path, run_name):
-    """GPipe's range of 0F0 holds the launch of its message and ends after 1F0 does: measured times are no order across ranks."""
+    """GPipe's range of 0F0 holds the launch of its message and ends after 1F0 does: its times are no order across ranks."""
     paths = golden_data.names(f"inputs/traces/{run_name}")
     assert len(paths) == 2
     for path in paths:
