@@ -141,10 +141,7 @@ class TestUnequalStagesAndExposedCommunication:
         assert metric(found, "busiest") == [3623744]
         assert metric(found, "balanced") == [2643872]
         shown = show("1f1b -M 32 -c 0 --section idle --section metrics", "--costs", measured)
-        assert (
-            "(36.62 %) = imbalance 7838976 (23.49 %) + schedule 4381808 (13.13 %)"
-            in shown
-        )
+        assert "(36.62 %) = imbalance 7838976 (23.49 %) + schedule 4381808 (13.13 %)" in shown
         budget = found["idle"]["budget"]
         assert budget["imbalance"] + budget["schedule"] == budget["total"] == 8 * 4171470 - 8 * 2643872
 

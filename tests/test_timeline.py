@@ -342,7 +342,7 @@ def test_real_files(path: str, placement: Placement, overlap: str, makespan: int
 
 def test_a_rank_without_stages_beside_pairs_of_a_given_length() -> None:
     """Rank 1 holds nothing; on rank 0, which holds both stages, a pair lasts 6 / 2."""
-    ops = [[Op.parse(text) for text in "0F0 1F0 1B0 0F1 0B0 1F1 1B1 0B1".split()], []]
+    ops = [[Op.parse(text) for text in ["0F0", "1F0", "1B0", "0F1", "0B0", "1F1", "1B1", "0B1"]], []]
     schedule = Schedule.from_ops("lopsided", Placement("written", [0, 0], 2), 2, ops, pairs=[(0, 3)])
     found = simulate_schedule(schedule, Costs(values(2), values(2), values(1), overlap=Fraction(6)))
     assert list(found.ends)[3:5] == [6, 6]
