@@ -108,7 +108,7 @@ def metrics(
         ),
         _time("longest_span", "longest rank span", "largest last end - first start of one rank", longest),
         _time("internal_idle", "internal idle", "per rank, idle between its own first and last op", *inner, per="rank"),
-        _time("exposed_comm", "exposed communication", "elapsed - elapsed of the same order with c = 0", exposed),
+        _time("exposed_comm", "exposed communication", _without_communication(timeline), exposed),
         _time(
             "lower_bound",
             "lower bound",
@@ -179,6 +179,12 @@ def _time(key: str, label: str, definition: str, *ticks: int, per: str = "pipeli
 
 def _ratio(key: str, label: str, definition: str, numerator: int, denominator: int, name: str) -> Metric:
     return Metric(key, label, definition, "ratio", "pipeline", (Ratio(numerator, denominator),), name)
+
+
+def _without_communication(timeline: Timeline) -> str:
+    """What exposed communication is; a rank can also wait for a message that takes no time, where messages hold ranks."""
+    holding = " and messages that hold no rank" if timeline.costs.link == "blocking" else ""
+    return f"elapsed - elapsed of the same order with c = 0{holding}"
 
 
 def _step_times(timeline: Timeline) -> int:
