@@ -142,13 +142,20 @@ def _caption(report: Report, words: Words) -> str:
 
 
 def _left_out(report: Report, words: Words) -> list[Block]:
+    omitted = words.sentence(report.omitted)
+    fraction = "A better fraction here is a statement about this model. Whether training is faster has to be measured."
+    if report.timeline.measured:
+        omitted = (
+            "Times were measured: memory pressure, overlap and kernel effects are in them and cannot be told apart."
+        )
+        fraction = "A fraction here is that of one run, with whatever disturbed it."
     items = [
-        words.sentence(report.omitted),
+        omitted,
         f"Memory counts {report.memory.counted}.",
         "The same gradients as one step without microbatches need the right normalization of every microbatch's loss and the "
         "same randomness. Batch statistics per microbatch are not those of the whole batch, and sums of floating-point numbers "
         "may differ in their last bits.",
-        "A better fraction here is a statement about this model. Whether training is faster has to be measured.",
+        fraction,
     ]
     return [Heading("What the model leaves out"), Bullets(tuple(items))]
 

@@ -85,7 +85,9 @@ def _figure(block: Drawing) -> str:
     if width > TURNED * TEXT_WIDTH and drawn.height < drawn.width / 2:
         turned = f"\\resizebox{{{TEXT_HEIGHT:g}bp}}{{!}}{{{tikz}}}"
         inside = f"\\begin{{minipage}}{{{TEXT_HEIGHT:g}bp}}\n{turned}\n\n{caption}\n\\end{{minipage}}"
-        return f"\\begin{{figure}}[p]\n\\rotatebox{{90}}{{{inside}}}\n\\end{{figure}}\nOn a page of its own.\n"
+        return (
+            f"\\begin{{figure}}[p]\n\\rotatebox{{90}}{{{inside}}}\n\\end{{figure}}\nThe figure has a page of its own.\n"
+        )
     if width > TEXT_WIDTH:
         tikz = f"\\resizebox{{\\textwidth}}{{!}}{{{tikz}}}"
     return f"\\begin{{minipage}}{{\\textwidth}}\n{tikz}\n\n{caption}\n\\end{{minipage}}\n"

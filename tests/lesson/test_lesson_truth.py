@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 
+from pptrace.analysis.report import Report
 from pptrace.api import simulate
 from pptrace.lesson.build import PageOptions, handout
 from pptrace.lesson.document import Bullets, Tabular
@@ -20,9 +20,7 @@ from pptrace.lesson.text_page import text_page
 from pptrace.model import COMPUTE_KINDS
 from pptrace.render.numbers import time_text
 from pptrace.schedules.registry import entry, names
-
-if TYPE_CHECKING:
-    from pptrace.analysis.report import Report
+from pptrace.timeline import Timeline
 
 CHUNKED = [name for name in names() if "chunks" in entry(name).options]
 
@@ -183,6 +181,18 @@ def test_an_update_every_m_microbatches_has_a_batch() -> None:
     text = page("pipedream-2bw", 3, 4)
     assert "the global batch grows with M" in text
     assert "M only says how long the run is" not in text
+
+
+def test_measured_times_are_no_model() -> None:
+    own = report("1f1b", 2, 2).timeline
+    measured = Timeline(
+        *(own.schedule, own.costs, own.dependencies, own.starts, own.ends, own.arrivals, own.ticks_per_unit),
+        measured=True,
+    )
+    text = " ".join(text_page(handout(Report(measured)).page).split())
+    assert "A fraction here is that of one run, with whatever disturbed it." in text
+    assert "statement about this model" not in text
+    assert "Not modelled" not in text
 
 
 def test_p_is_called_a_bound_only_where_it_is_one() -> None:
