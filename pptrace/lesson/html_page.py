@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pptrace.lesson.document import Break, Bullets, Drawing, Folded, Formula, Heading, Paragraph
 from pptrace.lesson.pictures import laid_out
-from pptrace.lesson.tabular import numeric_columns
 from pptrace.render.html import fitted_svg, interactive_figure, page, paragraph, script_of
 from pptrace.render.svg import text
+from pptrace.render.tables import numeric_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

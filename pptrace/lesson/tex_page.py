@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pptrace.lesson.document import Break, Bullets, Drawing, Folded, Formula, Heading, Paragraph
 from pptrace.lesson.pictures import laid_out
-from pptrace.lesson.tabular import numeric_columns
 from pptrace.render.measure import em_width
+from pptrace.render.tables import numeric_columns
 from pptrace.render.tex import escaped
 from pptrace.render.tikz import POINTS, tikz_of
 

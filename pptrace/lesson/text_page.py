@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pptrace.lesson.document import Break, Bullets, Drawing, Folded, Formula, Heading, Paragraph
 from pptrace.lesson.pictures import text_picture
-from pptrace.lesson.tabular import numeric_columns
 from pptrace.printable import printable
 from pptrace.render.lines import folded
 from pptrace.render.markdown import escaped, fenced, table_markdown
+from pptrace.render.tables import numeric_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -81,19 +81,20 @@ def table_markdown(table: Table) -> str:
     """A table under its title, its notes after it."""
     title = escaped(table.title[:1].upper() + table.title[1:])
     notes = "".join(f"\n\n{escaped(note)}" for note in table.notes)
-    return f"## {title}\n\n{_rows([table.header, *table.rows])}{notes}"
+    return f"## {title}\n\n{_rows([table.header, *table.rows], tables.numeric_columns(table))}{notes}"
 
 
 def metrics_markdown(lines: Iterable[MetricLine]) -> str:
     """Metrics as a table: label, value, closed forms and definition."""
     header = ("metric", "value", "closed form, definition")
     rows = [(line.label, "; ".join(line.values), "; ".join(line.remarks)) for line in lines]
-    return _rows([header, *rows], left=3)
+    return _rows([header, *rows], [False] * len(header))
 
 
-def _rows(rows: list[tuple[str, ...]], left: int = 1) -> str:
+def _rows(rows: list[tuple[str, ...]], numeric: list[bool]) -> str:
+    """Numbers to the right."""
     header, *body = rows
-    rule = "|".join("---" if index < left else "---:" for index in range(len(header)))
+    rule = "|".join("---:" if right else "---" for right in numeric)
     lines = [_row(header), f"|{rule}|", *map(_row, body)]
     return "\n".join(lines)
 

@@ -5,6 +5,7 @@ Plain text, Markdown and HTML lay these out. Nothing is computed here; every fig
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.analysis.idle import CAUSES
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from pptrace.render.names import Names
 
 AGREES, NOT_HERE = "agrees", "does not apply"
+_LONGEST = 28
+"""Characters of a cell that can stand to the right."""
+_NUMBER = re.compile(r"-|[-\d(][-\d\s./=x()]*")
 
 
 class Table(NamedTuple):
@@ -239,3 +243,14 @@ def idle(report: Report, names: Names, ranks: Iterable[int]) -> Table:
         + " + ".join(shares)
     )
     return Table("idle time by cause", ("", *causes, "all"), rows, (*([meanings] if meanings else []), budget))
+
+
+def numeric_columns(table: Table) -> list[bool]:
+    """By column, whether all its cells are numbers (or empty, or `-`), fractions and short lists of them included; never the
+    first, which names the rows."""
+    columns = list(zip(*table.rows, strict=True)) or [()] * len(table.header)
+    return [index > 0 and all(map(_is_number, column)) for index, column in enumerate(columns)]
+
+
+def _is_number(cell: str) -> bool:
+    return len(cell) <= _LONGEST and (not cell or _NUMBER.fullmatch(cell) is not None)

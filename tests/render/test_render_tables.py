@@ -12,6 +12,7 @@ from pptrace.analysis.metrics import Ratio
 from pptrace.analysis.report import Report
 from pptrace.render.lines import columns, folded, per_rank
 from pptrace.render.numbers import decimal, percent, ratio_text, size_text
+from pptrace.render.tables import Table, numeric_columns
 from pptrace.render.text import report_text
 from pptrace.schedules.registry import Params, build
 from pptrace.timeline import simulate_schedule
@@ -233,3 +234,13 @@ def test_ratios_of_times_that_are_no_decimals_are_in_units_of_time_too():
     assert "(4/3)/(8/3) = 0.500" in shown
     assert "1/(8/3) = 0.375" in shown
     assert ratio_text(Ratio(1, 4), 2) == "0.5/2 = 0.250"
+
+
+def test_columns_of_numbers_stand_to_the_right():
+    rows = (
+        ("a", "6/14 = 0.429", "0F0 0-1", "4 3 2 1", "-", "0.5 x", "(65/3)/100", "3-17-18", "agrees", ""),
+        ("b", "1", "0F1 1-2", "8", "0.75", "1 x", "1/2", "", "1", "2"),
+    )
+    table = Table("numbers", tuple("abcdefghij"), rows)
+    assert numeric_columns(table) == [False, True, False, True, True, True, True, True, False, True]
+    assert numeric_columns(table._replace(rows=(("1", *["9" * 40] * 9),))) == [False] * 10
