@@ -5,8 +5,6 @@ python tests/bench/bench_schedules.py
 
 from __future__ import annotations
 
-import time
-
 from measure import figure, heading, medians, seconds
 
 from pptrace.costs import Costs, values
@@ -18,13 +16,11 @@ COSTS = Costs(values(1), values(2), values(1))
 
 
 def main() -> None:
-    heading("schedules: built and timed at P=16 M=128, v=2 where they have chunks; processor time")
+    heading("schedules: built and timed at P=16 M=128, v=2 where they have chunks")
     for name in names():
         params = Params(16, 128, 2 if "chunks" in entry(name).options else None)
         num_ops = build(name, params).num_ops
-        (taken,) = medians(
-            [lambda n=name, p=params: simulate_schedule(build(n, p), COSTS)], runs=15, clock=time.process_time
-        )
+        (taken,) = medians([lambda n=name, p=params: simulate_schedule(build(n, p), COSTS)], runs=15)
         limit = None if name in SLOWER else 0.7
         figure(f"{name}, {num_ops:,} ops", num_ops / taken / 1e6, "Mops/s", at_least=limit)
     for name in SLOWER:
