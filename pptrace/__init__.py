@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pptrace.analysis.report import Report
     from pptrace.api import Simulation, simulate
     from pptrace.costs import Costs, Sizes, Values, values
-    from pptrace.errors import DeadlockError, FormatError, LimitError, ParameterError, PptraceError, ScheduleError
+    from pptrace.deadlock import DeadlockError
+    from pptrace.errors import FormatError, LimitError, ParameterError, PptraceError, ScheduleError
     from pptrace.model import Op, OpKind, Placement, Schedule
     from pptrace.schedules.registry import Params, build, names
     from pptrace.timeline import Span, Timeline, Transfer, simulate_schedule
@@ -29,7 +30,8 @@ _HOMES = {
     "analysis.report": ("Report",),
     "api": ("Simulation", "simulate"),
     "costs": ("Costs", "Sizes", "Values", "values"),
-    "errors": ("DeadlockError", "FormatError", "LimitError", "ParameterError", "PptraceError", "ScheduleError"),
+    "deadlock": ("DeadlockError",),
+    "errors": ("FormatError", "LimitError", "ParameterError", "PptraceError", "ScheduleError"),
     "model": ("Op", "OpKind", "Placement", "Schedule"),
     "schedules.registry": ("Params", "build", "names"),
     "timeline": ("Span", "Timeline", "Transfer", "simulate_schedule"),

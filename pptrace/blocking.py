@@ -16,8 +16,8 @@ from itertools import pairwise
 from operator import sub
 from typing import TYPE_CHECKING, NamedTuple
 
+from pptrace.deadlock import DeadlockError, Wait, cycle_of
 from pptrace.dependencies import GATHER
-from pptrace.errors import DeadlockError, Wait, cycle_of
 
 if TYPE_CHECKING:
     from pptrace.costs import Costs

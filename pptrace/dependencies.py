@@ -20,7 +20,8 @@ from itertools import chain
 from operator import gt
 from typing import TYPE_CHECKING
 
-from pptrace.errors import DeadlockError, LimitError, ScheduleError, Wait
+from pptrace.deadlock import DeadlockError, Wait
+from pptrace.errors import LimitError, ScheduleError
 from pptrace.model import OpKind
 
 if TYPE_CHECKING:

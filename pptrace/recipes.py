@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.costs import Costs, Values
-from pptrace.errors import DeadlockError, ParameterError
+from pptrace.deadlock import DeadlockError
+from pptrace.errors import ParameterError
 from pptrace.schedules.registry import DEFAULT_MAX_OPS, Params, build, entry, with_remedy
 from pptrace.timeline import Timeline, simulate_schedule
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.blocking import run_blocking
 from pptrace.costs import Costs
+from pptrace.deadlock import DeadlockError, Wait, cycle_of
 from pptrace.dependencies import (
     GATHER,
     NOTHING,
@@ -22,7 +23,6 @@ from pptrace.dependencies import (
     require_runnable,
 )
 from pptrace.durations import Durations, durations
-from pptrace.errors import DeadlockError, Wait, cycle_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ import pytest
 
 from pptrace.analysis.report import Report
 from pptrace.costs import Costs, values
-from pptrace.errors import DeadlockError
+from pptrace.deadlock import DeadlockError
 from pptrace.model import Op, OpKind, Placement, Schedule
 from pptrace.schedules.registry import Params, build
 from pptrace.schedules.updates import with_updates

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pptrace.deadlock import DeadlockError
 from pptrace.dependencies import GATHER, MISSING, NOTHING, dependencies, require_runnable
-from pptrace.errors import DeadlockError, LimitError, ScheduleError
+from pptrace.errors import LimitError, ScheduleError
 from pptrace.model import Op, OpKind, Placement, Schedule
 from pptrace.schedules.registry import Params, build
 from pptrace.schedules.updates import with_updates

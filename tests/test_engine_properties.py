@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pptrace.costs import Costs, values
-from pptrace.errors import DeadlockError
+from pptrace.deadlock import DeadlockError
 from pptrace.model import Op, OpKind, Placement, Schedule
 from pptrace.schedules.registry import Params, build
 from pptrace.schedules.updates import with_updates

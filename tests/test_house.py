@@ -28,6 +28,7 @@ LAYERS = (
     ("errors",),
     ("rationals", "printable"),
     ("model",),
+    ("deadlock",),
     ("listing", "costs", "dependencies"),
     ("durations", "layers", "schedules"),
     ("blocking",),
@@ -45,7 +46,6 @@ LAYERS = (
 """Rooms from the bottom up. A module imports from its own room's files and from rooms below; "" is `pptrace/__init__.py`."""
 
 UPWARD = {
-    ("errors", "pptrace.model"),  # for types only: a deadlock names its ops
     ("cli", "pptrace"),  # the version
 }
 

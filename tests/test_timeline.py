@@ -11,7 +11,8 @@ import pytest
 import timed_facts
 
 from pptrace.costs import Costs, Values, values
-from pptrace.errors import DeadlockError, ScheduleError
+from pptrace.deadlock import DeadlockError
+from pptrace.errors import ScheduleError
 from pptrace.model import Op, Placement, Schedule
 from pptrace.schedules.registry import Params, build
 from pptrace.schedules.updates import with_updates

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from pptrace.errors import cycle_of
+from pptrace.deadlock import cycle_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

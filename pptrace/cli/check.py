@@ -24,7 +24,8 @@ from pptrace.cli.options import (
 )
 from pptrace.cli.output import deliver, wants_json
 from pptrace.cli.source import Loaded, given, load, split_name
-from pptrace.errors import DeadlockError, ParameterError, ScheduleError
+from pptrace.deadlock import DeadlockError
+from pptrace.errors import ParameterError, ScheduleError
 from pptrace.model import OpKind
 from pptrace.printable import printable
 from pptrace.rationals import parse_bytes, parse_rational

@@ -18,7 +18,8 @@ from pptrace.cli.options import (
 )
 from pptrace.cli.output import deliver, note, wants_json, warn
 from pptrace.cli.source import load, split_name
-from pptrace.errors import DeadlockError, ParameterError
+from pptrace.deadlock import DeadlockError
+from pptrace.errors import ParameterError
 from pptrace.printable import printable
 from pptrace.schedules.registry import REGISTRY, entry
 

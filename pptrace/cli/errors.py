@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pptrace.errors import DeadlockError, PptraceError
+from pptrace.errors import PptraceError
 from pptrace.printable import printable
 
 if TYPE_CHECKING:
@@ -31,12 +31,9 @@ def run_and_report(run: Callable[[], object]) -> int:
     except click.ClickException as error:
         say("error", usage_message(error))
         return NO_ANSWER
-    except DeadlockError as error:
-        say("error", str(error))
-        return BAD_ANSWER
     except PptraceError as error:
         say("error", str(error))
-        return NO_ANSWER
+        return BAD_ANSWER if error.is_answer else NO_ANSWER
     except (KeyboardInterrupt, EOFError, click.Abort):
         silence_stdout()
         return INTERRUPTED

@@ -12,8 +12,9 @@ import msgspec
 
 from pptrace.analysis.report import Report
 from pptrace.costs import Costs, Sizes, Values, check_costs
+from pptrace.deadlock import DeadlockError
 from pptrace.dependencies import dependencies, require_runnable
-from pptrace.errors import DeadlockError, FormatError, ParameterError, ScheduleError
+from pptrace.errors import FormatError, ParameterError, ScheduleError
 from pptrace.formats import Document
 from pptrace.formats.trace_findings import edited_lifetimes, findings
 from pptrace.formats.trace_structs import CostsInfo, Event, PerValues, ScheduleInfo, Trace

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pptrace.analysis.closed_forms import params_of
 from pptrace.analysis.weight_versions import DOUBLE_BUFFERED
-from pptrace.errors import DeadlockError, ParameterError, ScheduleError
+from pptrace.deadlock import DeadlockError
+from pptrace.errors import ParameterError, ScheduleError
 from pptrace.model import OpKind, Schedule
 from pptrace.proof.arithmetic import Exact
 from pptrace.proof.compare import Compared, Comparison, compare

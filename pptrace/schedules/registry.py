@@ -11,7 +11,8 @@ from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from pptrace.errors import DeadlockError, LimitError, ParameterError
+from pptrace.deadlock import DeadlockError
+from pptrace.errors import LimitError, ParameterError
 from pptrace.model import positive
 
 if TYPE_CHECKING:

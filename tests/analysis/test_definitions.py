@@ -15,7 +15,7 @@ from test_engine_properties import some_costs, some_number, some_order, some_wor
 from pptrace.analysis.bytes_held import bytes_held
 from pptrace.analysis.report import Report
 from pptrace.costs import Costs, Sizes, values
-from pptrace.errors import DeadlockError
+from pptrace.deadlock import DeadlockError
 from pptrace.model import Op, OpKind
 from pptrace.proof.prove import prove
 from pptrace.schedules.registry import Params, build

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pptrace.analysis.report import Report
 from pptrace.costs import Costs, values
-from pptrace.errors import DeadlockError, FormatError, ParameterError
+from pptrace.deadlock import DeadlockError
+from pptrace.errors import FormatError, ParameterError
 from pptrace.formats import guess, read, trace_json, trace_jsonl
 from pptrace.formats.trace_sections import ids
 from pptrace.recipes import Recipe, make_schedule

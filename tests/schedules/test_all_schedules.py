@@ -19,7 +19,8 @@ from hypothesis import given, settings
 
 from pptrace.analysis.report import Report
 from pptrace.costs import Costs, Values, values
-from pptrace.errors import DeadlockError, ParameterError
+from pptrace.deadlock import DeadlockError
+from pptrace.errors import ParameterError
 from pptrace.formats import load
 from pptrace.model import BOUNDARY_KINDS, Op, OpKind, Schedule
 from pptrace.recipes import Recipe, make_schedule

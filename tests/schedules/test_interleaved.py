@@ -8,7 +8,8 @@ import pytest
 import timed_facts
 
 from pptrace.costs import Costs, values
-from pptrace.errors import DeadlockError, ParameterError
+from pptrace.deadlock import DeadlockError
+from pptrace.errors import ParameterError
 from pptrace.schedules.interleaved import default_group
 from pptrace.schedules.registry import Claim, EqualCosts, Params, build, checked, entry, with_remedy
 from pptrace.timeline import Timeline, simulate_schedule
