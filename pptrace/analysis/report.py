@@ -35,6 +35,12 @@ class Report:
         self.notes = notes
         self.omitted = OMITTED
 
+    def with_notes(self, notes: tuple[str, ...]) -> Report:
+        """The same report under other notes; what was computed is not computed again."""
+        other = Report(self.timeline, notes=notes)
+        other.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("notes", "assumptions")})
+        return other
+
     @property
     def schedule(self) -> Schedule:
         return self.timeline.schedule

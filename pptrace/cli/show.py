@@ -125,10 +125,9 @@ def _proof(report: Report) -> Proof:
 
 def _with_verdict(report: Report, proof: Proof) -> Report:
     """The report with the verdict among its notes, which every figure shows beside its numbers."""
-    from pptrace.analysis.report import Report  # noqa: PLC0415
     from pptrace.render.proof_text import proof_sentence  # noqa: PLC0415
 
-    return Report(report.timeline, notes=(*report.notes, proof_sentence(proof)))
+    return report.with_notes((*report.notes, proof_sentence(proof)))
 
 
 def _note(proof: Proof, width: int | None) -> str:

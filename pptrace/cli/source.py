@@ -147,6 +147,7 @@ class Loaded:
                 sizes = sizes_of_stages(sizes, recorded.costs.layers)
             if sizes != recorded.costs.sizes:
                 recorded.costs = recorded.costs._replace(sizes=sizes)
+                self.document = self.document._replace(report=None) if self.document else None
             return recorded
         if self.recipe is not None:
             return time_schedule(self.recipe, self.costs(splits=splits))
@@ -175,7 +176,10 @@ class Loaded:
             from pptrace.analysis.report import Report  # noqa: PLC0415  (not every command reports)
 
             timeline = self.timeline()
-            self._report = Report(timeline, notes=self.notes)
+            known = self.document.report if self.document else None
+            if known is None or known.timeline is not timeline:
+                known = Report(timeline)
+            self._report = known.with_notes(self.notes)
         return self._report
 
 

@@ -20,6 +20,7 @@ from pptrace.errors import FormatError, ParameterError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pptrace.analysis.report import Report
     from pptrace.check.state import StoredLifetime
     from pptrace.listing import Listing
     from pptrace.model import Schedule
@@ -32,7 +33,7 @@ class Document(NamedTuple):
     `schedule` is the order (None where what is written is not one that can be built, `listing` then says what is written);
     `timeline` is there where the file has times. `notes` are sentences for the header: what was decided or left out.
     `findings` say what does not agree inside the file; `lifetimes` are the saved activations of a trace that are stored
-    otherwise than its events give them.
+    otherwise than its events give them; `report` is what was computed to find that out, under no notes.
     """
 
     schedule: Schedule | None
@@ -41,6 +42,7 @@ class Document(NamedTuple):
     notes: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
     lifetimes: tuple[StoredLifetime, ...] = ()
+    report: Report | None = None
 
 
 class Format(NamedTuple):

@@ -51,6 +51,7 @@ def document(trace: Trace, source: str, *, keep_overlaps: bool = False) -> Docum
         notes=tuple(trace.notes),
         findings=tuple(findings(trace, report)),
         lifetimes=tuple(edited_lifetimes(trace, report)),
+        report=report,
     )
 
 
