@@ -95,3 +95,11 @@ def test_updates_and_idle_time_add_up():
     for rank, parts in enumerate(report.idle.parts):
         assert sum(parts.values()) == elapsed - 2 * 8 * 2, rank
         assert parts["chosen delay"] == 0
+
+
+def test_a_message_that_waits_for_a_held_rank_is_communication_not_a_line_on_a_link():
+    """1f1b P4 M4, c = 1: stage 1 ends F0 at 3, sends it until 4 and only then takes F1, done at 3: idle from 3 to 5."""
+    report = Report(simulate_schedule(build("1f1b", Params(4, 4)), blocking(1)))
+    found = [(slot.start, slot.end, slot.cause) for slot in report.idle.slots if slot.rank == 1 and 3 <= slot.start < 5]
+    assert found == [(3, 5, "exposed communication")]
+    assert all(parts["head-of-line"] == 0 for parts in report.idle.parts)

@@ -27,7 +27,7 @@ CAUSES = {
     DRAIN: "after the rank's last op",
     WAIT_FORWARD: "the forward of the stage before is not done",
     WAIT_BACKWARD: "the backward of the stage after is not done",
-    EXPOSED: "the message is in flight (blocking: or a message holds the rank)",
+    EXPOSED: "the message is in flight (blocking: or messages hold one of its ranks)",
     HEAD_OF_LINE: "the message waits for its serial link",
     DELAY: "everything was there, the op started later all the same",
     BARRIER: "the update between two steps",
@@ -97,12 +97,10 @@ def _explain(timeline: Timeline, rank: int, free: int, between: range, members: 
         awaited = inputs[waiter]
         forward = timeline.schedule.op(waiter).kind is OpKind.F
         produced = timeline.ends[awaited]
-        departed = timeline.departures.get(awaited, produced)
-        cuts += [
-            (produced, WAIT_FORWARD if forward else WAIT_BACKWARD, awaited),
-            (departed, HEAD_OF_LINE, awaited),
-            (arrival, EXPOSED, awaited),
-        ]
+        cuts.append((produced, WAIT_FORWARD if forward else WAIT_BACKWARD, awaited))
+        if not _holds_ranks(timeline):  # only a serial link has a line to stand in
+            cuts.append((timeline.departures.get(awaited, produced), HEAD_OF_LINE, awaited))
+        cuts.append((arrival, EXPOSED, awaited))
     cuts.append((start, EXPOSED if _holds_ranks(timeline) else DELAY, -1))
     slots = []
     for until, cause, awaited in cuts:

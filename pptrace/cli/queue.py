@@ -142,7 +142,7 @@ def _number(value: Fraction) -> int | float | str:
     """A JSON number where a double holds the value exactly, else the exact fraction as text."""
     if value.denominator == 1 and abs(value.numerator) < 2**53:
         return value.numerator
-    return float(value) if value.denominator < 2**20 and value == type(value)(float(value)) else text_of(value)
+    return float(value) if value == float(value) else text_of(value)
 
 
 def _take_commands(lab: QueueLab, output: str | None) -> None:

@@ -137,8 +137,8 @@ def cause_at(this, rank, tick):
         arrival, kind, producer = max(needed, key=lambda item: item[0])  # of several, what comes last
         if tick < producer[3]:
             return "wait-forward" if kind == "F" else "wait-backward"
-        if tick < this.timeline.departures.get(producer[4], 0):
-            return "head-of-line"
+        if tick < this.timeline.departures.get(producer[4], 0):  # only a serial link has a line to stand in
+            return "exposed communication" if this.costs.link == "blocking" else "head-of-line"
         if tick < arrival:
             return "exposed communication"
     return "exposed communication" if this.costs.link == "blocking" else "chosen delay"
